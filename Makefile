@@ -1,0 +1,51 @@
+# What a newcomer needs: `make demo` and `make test`. Both set up what they need by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PYTHONPATH := hack
+
+.PHONY: help setup demo test lint types controlplane manifests crd lock clean
+
+help:  ## show this
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(VENV)/installed  ## make the virtual environment in .venv, with the console scripts
+
+$(VENV)/installed: requirements.txt requirements-dev.txt setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, this is " + sys.version.split()[0] + ": set PYTHON=")'
+	@echo "setting up $(VENV) (a minute, once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it running
+	@$(BIN)/python hack/demo.py $(if $(KEEP),--keep)
+
+test: lint types controlplane  ## everything that needs neither root nor a cluster
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy operator hack tests
+
+controlplane: setup  ## build kube-apiserver, etcd, … into the cache folder (minutes, once)
+	@$(BIN)/python -m controlplane build
+
+manifests: setup  ## render manifests/install.yaml from manifests/base and crds
+	@$(BIN)/python hack/manifests.py
+
+crd: setup  ## render crds/ from hack/crd and the API server's own OpenAPI
+	@$(BIN)/python -m crd
+
+lock: setup  ## resolve the requirements files anew
+	@$(BIN)/pip install --quiet pip-tools
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements.txt setup.cfg
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements-dev.txt requirements-dev.in
+
+clean:  ## remove what the above made in this folder
+	rm -rf $(VENV) build dist operator/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
