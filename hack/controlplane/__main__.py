@@ -1,0 +1,48 @@
+"""`python -m controlplane`: a control plane to play with, until Ctrl-C.
+
+Run it with `hack/` on PYTHONPATH. `python -m controlplane build` only builds the programs, as for
+warming a cache in CI.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from types import FrameType
+
+from controlplane.binaries import ensure
+from controlplane.errors import ControlPlaneError
+from controlplane.launcher import ControlPlane
+
+
+def main() -> int:
+    """Build, start, say how to reach it, and wait; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m controlplane", description=__doc__)
+    parser.add_argument("command", nargs="?", choices=["run", "build"], default="run")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        binaries = ensure()
+        if arguments.command == "build":
+            print(binaries.kube_apiserver.parent)
+            return 0
+        with ControlPlane.start(binaries=binaries) as control_plane:
+            print(f"export KUBECONFIG={control_plane.kubeconfig}", flush=True)
+            print(f"# kubectl: {binaries.kubectl}; Ctrl-C stops and removes everything", flush=True)
+            while True:
+                control_plane.check()
+                time.sleep(1)
+    except ControlPlaneError as error:
+        print(f"controlplane: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """Treat SIGTERM like Ctrl-C, so that both unwind through the same cleanup."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

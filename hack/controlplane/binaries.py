@@ -1,0 +1,264 @@
+"""The control plane's programs: found where the user has them, or built once.
+
+The versions are those of `go.mod` in this folder. A build lands in
+
+    ${XDG_CACHE_HOME:-~/.cache}/llm-shield-operator/controlplane/<version>-<digest>/
+
+where the digest covers everything that decides the outcome (`go.mod`, `go.sum`, the flags), so a
+changed pin is a new folder and an old one is never stale. Where `KUBEBUILDER_ASSETS` is set, as
+for controller-runtime's envtest, the programs found there win, and only the missing ones are built
+(setup-envtest brings no kube-controller-manager); that the versions fit is then the user's choice.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane.errors import BuildError, tail
+
+_SOURCE = Path(__file__).parent
+_KUBERNETES = "k8s.io/kubernetes"
+_ETCD = "go.etcd.io/etcd/server/v3"
+_PROGRESS_SECONDS = 10
+_LOCK_POLL_SECONDS = 0.2
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """Paths of the four programs, each known to exist."""
+
+    etcd: Path
+    kube_apiserver: Path
+    kube_controller_manager: Path
+    kubectl: Path
+
+
+@dataclass(frozen=True)
+class _Program:
+    """One program to build: its file's name (KUBEBUILDER_ASSETS has the same) and its source."""
+
+    name: str
+    package: str
+    module: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {_version(self.module)}"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Flags of `go build`; without the `-X` a server would call itself v0.0.0."""
+        link = "-s -w"
+        if self.module == _KUBERNETES:
+            version = _version(_KUBERNETES)
+            major, minor, _ = version.split(".", 2)
+            variables = "k8s.io/component-base/version"
+            link += (
+                f" -X {variables}.gitVersion=v{version}"
+                f" -X {variables}.gitMajor={major}"
+                f" -X {variables}.gitMinor={minor}"
+            )
+        return ("-trimpath", "-ldflags", link)
+
+
+_ETCD_PROGRAM = _Program("etcd", _ETCD, _ETCD)
+_APISERVER, _CONTROLLER_MANAGER, _KUBECTL = (
+    _Program(name, f"{_KUBERNETES}/cmd/{name}", _KUBERNETES)
+    for name in ("kube-apiserver", "kube-controller-manager", "kubectl")
+)
+_PROGRAMS = (_ETCD_PROGRAM, _APISERVER, _CONTROLLER_MANAGER, _KUBECTL)
+
+
+def to_stderr(line: str) -> None:
+    """Show a line of progress at once, also where stderr is a file or a CI log."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def ensure(progress: Progress = to_stderr) -> Binaries:
+    """Return the programs, building the missing ones: minutes once, milliseconds after that.
+
+    Concurrent callers, of this process or of others, build once: the second waits for the first.
+
+    Args:
+        progress: takes one line about every ten seconds of building or waiting.
+
+    Raises:
+        BuildError: Go is missing or failed, or KUBEBUILDER_ASSETS names no folder.
+    """
+    cache = _cache_directory()
+    paths = {program: cache / program.name for program in _PROGRAMS} | _in_assets()
+
+    def missing() -> list[_Program]:
+        return [program for program, path in paths.items() if not path.exists()]
+
+    if missing():
+        go = shutil.which("go")
+        if go is None:
+            names = ", ".join(program.name for program in missing())
+            raise BuildError(
+                f"`go` is not on PATH, and {names} must be built once for the local control plane: "
+                "install Go (https://go.dev/doc/install), or set KUBEBUILDER_ASSETS to a folder "
+                "that has them."
+            )
+        cache.mkdir(parents=True, exist_ok=True)
+        with _lock(cache, progress):
+            for unfinished in cache.glob(".building-*"):  # of a build that was killed
+                shutil.rmtree(unfinished, ignore_errors=True)
+            for program in missing():
+                _build(program, go=go, directory=cache, progress=progress)
+    return Binaries(
+        etcd=paths[_ETCD_PROGRAM],
+        kube_apiserver=paths[_APISERVER],
+        kube_controller_manager=paths[_CONTROLLER_MANAGER],
+        kubectl=paths[_KUBECTL],
+    )
+
+
+def _in_assets() -> dict[_Program, Path]:
+    """Return the programs that the user's KUBEBUILDER_ASSETS folder has."""
+    variable = os.environ.get("KUBEBUILDER_ASSETS")
+    if not variable:
+        return {}
+    folder = Path(variable).absolute()
+    if not folder.is_dir():
+        raise BuildError(
+            f"KUBEBUILDER_ASSETS is set to {folder}, which is no folder: unset it, or set it to "
+            "the folder that `setup-envtest use -p path` prints."
+        )
+    found = {program: folder / program.name for program in _PROGRAMS}
+    return {program: path for program, path in found.items() if os.access(path, os.X_OK)}
+
+
+def _cache_directory() -> Path:
+    """Return the folder of exactly these pins and flags; it need not exist yet."""
+    digest = hashlib.sha256()
+    for name in ("go.mod", "go.sum"):
+        digest.update((_SOURCE / name).read_bytes())
+    for program in _PROGRAMS:
+        digest.update("\0".join((program.package, *program.flags)).encode())
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = f"{_version(_KUBERNETES)}-{digest.hexdigest()[:12]}"
+    return root.absolute() / "llm-shield-operator" / "controlplane" / name
+
+
+def _version(module: str) -> str:
+    """Return the version, without its "v", at which `go.mod` requires a module."""
+    text = (_SOURCE / "go.mod").read_text()
+    match = re.search(rf"^\s*(?:require\s+)?{re.escape(module)} v(\S+)", text, re.MULTILINE)
+    if match is None:
+        raise BuildError(f"{_SOURCE / 'go.mod'} requires no {module}: add it there.")
+    return match[1]
+
+
+@contextlib.contextmanager
+def _lock(directory: Path, progress: Progress) -> Iterator[None]:
+    """Hold the folder's build lock; the kernel frees it with the process, however that ends."""
+    begin = time.monotonic()
+    shown = begin - _PROGRESS_SECONDS
+    with (directory / ".lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                now = time.monotonic()
+                if now - shown >= _PROGRESS_SECONDS:
+                    shown = now
+                    progress(f"waiting for another build of the control plane, {now - begin:.0f} s")
+                time.sleep(_LOCK_POLL_SECONDS)
+        yield
+
+
+def _build(program: _Program, *, go: str, directory: Path, progress: Progress) -> None:
+    """Build one program beside its place and move it there, so that a file there is complete."""
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=directory) as scratch:
+        listed = _go(
+            [go, "list", "-mod=readonly", "-deps", program.package],
+            action=f"listing the packages of {program.title}",
+            describe=lambda log: f"{log.count('go: downloading ')} modules downloaded",
+            progress=progress,
+            scratch=Path(scratch),
+        )
+        packages = frozenset(listed.split())
+
+        def compiled(log: str) -> str:
+            # `go build -v` names what it compiles; what Go's cache already has it passes over.
+            count = len(packages.intersection(log.splitlines()))
+            return f"{count} of {len(packages)} packages (cached ones are not counted)"
+
+        output = Path(scratch, program.name)
+        _go(
+            # -mod overrides a GOFLAGS that would have Go edit go.mod or look for a vendor folder.
+            [
+                go,
+                "build",
+                "-mod=readonly",
+                "-v",
+                *program.flags,
+                "-o",
+                str(output),
+                program.package,
+            ],
+            action=f"building {program.title}",
+            describe=compiled,
+            progress=progress,
+            scratch=Path(scratch),
+        )
+        output.replace(directory / program.name)
+    progress(f"built {program.title} in {time.monotonic() - begin:.0f} s")
+
+
+def _go(
+    command: list[str],
+    *,
+    action: str,
+    describe: Callable[[str], str],
+    progress: Progress,
+    scratch: Path,
+) -> str:
+    """Run Go in this folder with progress and return its standard output.
+
+    Args:
+        command: the Go command.
+        action: what it does, in words.
+        describe: how far it is, told from its standard error so far.
+        progress: takes a line of both about every ten seconds.
+        scratch: a folder for its output.
+    """
+    # A program with cgo would need a C compiler and its libraries; a go.work is not ours to follow.
+    environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
+    output, log = scratch / "stdout", scratch / "stderr"
+    with (
+        output.open("w") as stdout,
+        log.open("w") as stderr,
+        subprocess.Popen(
+            command, cwd=_SOURCE, env=environment, stdout=stdout, stderr=stderr
+        ) as process,
+    ):
+        try:
+            for ticks in itertools.count(1):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    status = process.wait(timeout=_PROGRESS_SECONDS)
+                    break
+                seconds = ticks * _PROGRESS_SECONDS
+                progress(f"{action}: {describe(log.read_text())}, {seconds} s")
+        except BaseException:
+            process.terminate()
+            raise
+    if status != 0:
+        raise BuildError(f"{action} failed; Go's output ends:\n{tail(log.read_text())}")
+    return output.read_text()

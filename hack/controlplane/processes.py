@@ -1,0 +1,98 @@
+"""One running program with its log file: started, checked, paused, stopped."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from controlplane.errors import ProgramError, tail
+
+_EXEC_TIED = Path(__file__).with_name("exec_tied.py")
+
+
+class Program:
+    """A program that runs in a folder, writes its log there, and can be started again.
+
+    Args:
+        command: the program's absolute path and its arguments.
+        directory: where it runs; its output is appended to `<program's name>.log` there.
+    """
+
+    def __init__(self, command: Sequence[str], *, directory: Path) -> None:
+        self.name = Path(command[0]).name
+        self.log = directory / f"{self.name}.log"
+        self._command = list(command)
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process's number, while this program is meant to run."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the program, out of reach of the terminal's Ctrl-C: its owner stops it."""
+        if self._process is not None:
+            raise ProgramError(f"{self.name} was already started: stop it first.")
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_tied_to_this_process(), *self._command],
+                cwd=self._directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+            )
+
+    def check(self) -> None:
+        """Raise ProgramError if the program was started and has ended by itself."""
+        if self._process is not None and self._process.poll() is not None:
+            status = self._process.returncode
+            raise self.failure(f"ended by itself with status {status}")
+
+    def failure(self, what: str) -> ProgramError:
+        """Return the error that says what the program did, with the end of its log."""
+        log = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return ProgramError(f"{self.name} {what}; its log ends:\n{tail(log)}")
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the program, if it runs."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the program has ended, and kill it if it has not after these seconds."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=max(0.0, seconds))
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def stop(programs: Iterable[Program], *, grace: float) -> None:
+    """Ask the programs, all at once, to end, and kill those that have not after `grace` seconds."""
+    programs = tuple(programs)
+    for program in programs:
+        program.send(signal.SIGTERM)
+        program.send(signal.SIGCONT)  # a paused program would not see the first signal
+    deadline = time.monotonic() + grace
+    for program in programs:
+        program.wait(deadline - time.monotonic())
+
+
+def _tied_to_this_process() -> tuple[str, ...]:
+    """Return a command prefix that has the program die with this process, where that works.
+
+    Linux ties it to the *thread* that forks. A worker thread may end long before its process, so
+    only what the main thread starts is tied; elsewhere, a killed parent leaves its programs behind.
+    """
+    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+        return ()
+    # -I and -S: neither the user's environment nor site packages, which also takes 20 ms only.
+    return (sys.executable, "-I", "-S", str(_EXEC_TIED), str(os.getpid()))
