@@ -1,0 +1,281 @@
+"""`parse`: a ``ShieldSidecarConfig`` from JSON, or everything that is wrong with it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+
+from shield_operator import names
+from shield_operator.model.core_types import (
+    DNS_LABEL,
+    SUBDOMAIN,
+    VALUE,
+    VARIABLE,
+    environment,
+    items,
+    label_selector,
+    resources,
+    variable_name,
+)
+from shield_operator.model.formats import Json, is_dns_label, is_image_digest
+from shield_operator.model.reader import Check, Reader, shown, text_of
+from shield_operator.model.resource import (
+    EVERYTHING,
+    Application,
+    Argument,
+    BaseUrl,
+    ConfigRef,
+    ImagePullPolicy,
+    InvalidConfig,
+    Mode,
+    Payload,
+    SecretMount,
+    SecurityContext,
+    ShieldConfig,
+)
+from shield_operator.model.scheduling import scheduling
+
+NOT_YET: Final = "is not supported by this version of the operator yet"
+
+
+def parse(resource: Json) -> ShieldConfig | InvalidConfig:
+    """Read a ``ShieldSidecarConfig`` as the API server or a YAML file gives it; never raises.
+
+    Unknown fields and fields of a later version are problems like any other: a config that asks for
+    something it would not get must not look accepted.
+    """
+    problems: list[str] = []
+    if not isinstance(resource, Mapping):
+        problems.append(f"the {names.KIND} is {shown(resource)}: it must be an object")
+        resource = {}
+    root = Reader(resource, "", problems)
+    root.leave("apiVersion", "kind", "metadata", "status")
+    ref, generation = _metadata(root.raw.get("metadata"))
+    if "spec" not in root:
+        root.problem("spec", "is missing: give at least its image")
+    spec = root.object("spec")
+    selector = label_selector(spec.object("podSelector"))
+    if problems:  # so far, they are all about how to get at the selector
+        selector = EVERYTHING
+    config = replace(_spec(spec, ref), generation=generation, pod_selector=selector)
+    root.nothing_else()
+    problems += _not_yet(spec, config)
+    if problems:
+        return InvalidConfig(
+            ref=ref, generation=generation, problems=tuple(problems), pod_selector=selector
+        )
+    return config
+
+
+def _metadata(metadata: Json) -> tuple[ConfigRef, int | None]:
+    """What we need of it; the API server vouches for it, and a file may leave it out."""
+    fields = metadata if isinstance(metadata, Mapping) else {}
+    namespace, name = (
+        value if isinstance(value := fields.get(key), str) else "" for key in ("namespace", "name")
+    )
+    generation = fields.get("generation")
+    return ConfigRef(namespace, name), generation if type(generation) is int else None
+
+
+def _not_yet(spec: Reader, config: ShieldConfig) -> Iterable[str]:
+    """Fields that are read, but not carried out yet; refused, so that nobody believes they were."""
+    later = ("args", "imagePullSecrets", "secretMounts", "application", "payload", "scheduling")
+    for field in later:
+        if field in spec:
+            yield f"spec.{field} {NOT_YET}: remove it"
+    if config.mode is Mode.NONE:
+        yield f"spec.mode None {NOT_YET}: use Auto, Native or Container"
+
+
+def _spec(spec: Reader, ref: ConfigRef) -> ShieldConfig:
+    application = spec.object_if_given("application")
+    payload = spec.object_if_given("payload")
+    placement = spec.object_if_given("scheduling")
+    config = ShieldConfig(
+        ref=ref,
+        image=spec.string("image", _IMAGE),
+        secret_name=spec.string("secretName", SUBDOMAIN),
+        image_pull_policy=spec.choice("imagePullPolicy", ImagePullPolicy)
+        or ImagePullPolicy.IF_NOT_PRESENT,
+        image_pull_secrets=_image_pull_secrets(spec),
+        port=spec.integer("port", 1, 65535) or 8000,
+        args=spec.strings("args", 64, text_of(4096)),
+        env=environment(spec, "env"),
+        resources=resources(spec.object("resources")),
+        mode=spec.choice("mode", Mode) or Mode.AUTO,
+        security_context=_security_context(spec.object("securityContext")),
+        secret_mounts=_secret_mounts(spec),
+        application=_application(application) if application is not None else None,
+        payload=_payload(payload) if payload is not None else None,
+        scheduling=scheduling(placement) if placement is not None else None,
+    )
+    spec.nothing_else()
+    return config
+
+
+# --- The sidecar ----------------------------------------------------------------------------------
+
+_IMAGE: Final = Check(
+    "an image with its digest (…@sha256:<64 hex digits>); a tag alone can move",
+    is_image_digest,
+    512,
+)
+
+
+def _image_pull_secrets(spec: Reader) -> tuple[str, ...]:
+    secrets = []
+    for entry in spec.objects("imagePullSecrets", 16, unique="name"):
+        secrets.append(entry.string("name", SUBDOMAIN, required=True))
+        entry.nothing_else()
+    return tuple(name for name in secrets if name)
+
+
+class _SeccompProfileType(StrEnum):
+    RUNTIME_DEFAULT = "RuntimeDefault"
+    LOCALHOST = "Localhost"
+
+
+_PROFILE: Final = Check(
+    "a relative path without '..'",
+    lambda text: text != "" and not text.startswith("/") and ".." not in text.split("/"),
+    1024,
+)
+
+
+def _security_context(context: Reader) -> SecurityContext:
+    seccomp = context.object_if_given("seccompProfile")
+    if seccomp is not None:
+        kind = seccomp.choice("type", _SeccompProfileType, required=True)
+        seccomp.string("localhostProfile", _PROFILE)
+        if kind and (kind is _SeccompProfileType.LOCALHOST) != ("localhostProfile" in seccomp):
+            seccomp.problem(
+                "localhostProfile",
+                "goes with type Localhost, and only with it: set both or neither",
+            )
+        seccomp.nothing_else()
+    read = SecurityContext(
+        run_as_user=context.integer("runAsUser", 1, 2**31 - 1),
+        run_as_group=context.integer("runAsGroup", 0, 2**31 - 1),
+        seccomp_profile=seccomp.raw if seccomp is not None else None,
+    )
+    context.nothing_else()
+    return read
+
+
+# --- Folders --------------------------------------------------------------------------------------
+
+_CLEAN_PATH: Final = re.compile(r"(/[^/:\s]+)+", re.ASCII)
+_MOUNT_PATH: Final = Check(
+    "an absolute path like /etc/certs, without '.', '..', ':', spaces, or a slash at the end",
+    lambda text: _CLEAN_PATH.fullmatch(text) is not None and not {".", ".."} & set(text.split("/")),
+    1024,
+)
+_VOLUME_SUFFIX: Final = Check("a DNS label of at most 45 characters", is_dns_label, 45)
+
+
+def _mount_path(reader: Reader, *, required: bool = False) -> str | None:
+    """A ``mountPath`` that meets none of the folders that the operator itself mounts."""
+    path = reader.string("mountPath", _MOUNT_PATH, required=required)
+    if path == "/tmp":  # noqa: S108  # compared, not used
+        reader.problem("mountPath", "is /tmp, the operator's own writable folder: use another path")
+    elif path and (
+        _contains(names.TOKEN_MOUNT_PATH, path) or _contains(path, names.TOKEN_MOUNT_PATH)
+    ):
+        reader.problem(
+            "mountPath",
+            f"is {shown(path)}, which meets the service account token's folder "
+            f"{names.TOKEN_MOUNT_PATH}: use another path",
+        )
+    return path
+
+
+def _contains(folder: str, path: str) -> bool:
+    """Whether `path` is that folder or lies inside it."""
+    return f"{path}/".startswith(f"{folder}/")
+
+
+def _secret_mounts(spec: Reader) -> tuple[SecretMount, ...]:
+    mounts: list[SecretMount] = []
+    for entry in spec.objects("secretMounts", 16, unique="name"):
+        name = entry.string("name", _VOLUME_SUFFIX, required=True)
+        secret = entry.string("secretName", SUBDOMAIN, required=True)
+        path = _mount_path(entry)
+        if "mountPath" not in entry:
+            path = f"/etc/llm-shield/secrets/{name}"
+        files = items(entry, "items")
+        entry.nothing_else()
+        if name and secret and path:
+            mount = SecretMount(name, secret, path, files)
+            for other in mounts:
+                if name != other.name and _meet(mount, other):
+                    entry.problem(
+                        "mountPath",
+                        f"is {shown(path)}, and secretMount {other.name} is at "
+                        f"{shown(other.mount_path)}: give each a folder of its own",
+                    )
+            mounts.append(mount)
+    return tuple(mounts)
+
+
+def _meet(one: SecretMount, other: SecretMount) -> bool:
+    return _contains(one.mount_path, other.mount_path) or _contains(
+        other.mount_path, one.mount_path
+    )
+
+
+def _payload(payload: Reader) -> Payload | None:
+    image = payload.string("image", _IMAGE, required=True)
+    path = _mount_path(payload, required=True)
+    command = payload.strings("command", 64, text_of(4096))
+    path_env = payload.string("pathEnv", VARIABLE)
+    payload.nothing_else()
+    return Payload(image, path, command, path_env) if image and path else None
+
+
+# --- The application ------------------------------------------------------------------------------
+
+_FLAG_PATTERN: Final = re.compile(r"--?[^-\s=][^\s=]*", re.ASCII)
+_FLAG: Final = Check(
+    "a flag like --seed; what follows it goes into value",
+    lambda text: _FLAG_PATTERN.fullmatch(text) is not None,
+    253,
+)
+_URL_PATH_PATTERN: Final = re.compile(r"/\S*", re.ASCII)
+_URL_PATH: Final = Check(
+    "a path like /v1, without spaces",
+    lambda text: _URL_PATH_PATTERN.fullmatch(text) is not None,
+    1024,
+)
+
+
+def _application(application: Reader) -> Application:
+    arguments = []
+    for entry in application.objects("args", 64, unique="name"):
+        flag, value = entry.string("name", _FLAG, required=True), entry.string("value", VALUE)
+        entry.nothing_else()
+        if flag:
+            arguments.append(Argument(flag, value))
+    env = application.objects("env", 128, unique="name")
+    variables = set()
+    for entry in env:
+        variables.add(variable_name(entry))
+        entry.string("value", VALUE)
+        entry.nothing_else()
+    urls = []
+    for entry in application.objects("baseUrlEnv", 16, unique="name"):
+        variable, path = variable_name(entry), entry.string("path", _URL_PATH)
+        entry.nothing_else()
+        if variable:
+            urls.append(BaseUrl(variable, path or ""))
+            if variable in variables:
+                entry.problem("name", f"is {shown(variable)}, as in application.env: keep one")
+    read = Application(
+        container=application.string("container", DNS_LABEL),
+        args=tuple(arguments),
+        env=tuple(entry.raw for entry in env),
+        base_url_env=tuple(urls),
+        host_ipc=application.boolean("hostIPC"),
+    )
+    application.nothing_else()
+    return read

@@ -1,0 +1,83 @@
+"""Looking into the raw JSON of a pod, which may be a template, partial, or plain wrong.
+
+The API server sends well-formed pods; files and strangers on the webhook's port may not. Everything
+here reads ``null`` and values of the wrong kind as absent, so that no caller has to.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from shield_operator import names
+from shield_operator.model import Json
+
+
+def mapping(value: Json, *path: str) -> Mapping[str, Json]:
+    """The object at `path` below `value`, or an empty one."""
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: Json, *path: str) -> list[Mapping[str, Json]]:
+    """The objects of the list at `path` below `value`."""
+    found = mapping(value, *path[:-1]).get(path[-1])
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+
+
+def _strings(value: Json, *path: str) -> Mapping[str, str]:
+    return {key: text for key, text in mapping(value, *path).items() if isinstance(text, str)}
+
+
+def labels(pod: Json) -> Mapping[str, str]:
+    """``metadata.labels``."""
+    return _strings(pod, "metadata", "labels")
+
+
+def annotations(pod: Json) -> Mapping[str, str]:
+    """``metadata.annotations``; an empty one counts as absent."""
+    return {key: text for key, text in _strings(pod, "metadata", "annotations").items() if text}
+
+
+def containers(pod: Json) -> list[Mapping[str, Json]]:
+    """``spec.containers``."""
+    return items(pod, "spec", "containers")
+
+
+def all_containers(pod: Json) -> Iterator[Mapping[str, Json]]:
+    """``spec.initContainers`` and ``spec.containers``."""
+    yield from items(pod, "spec", "initContainers")
+    yield from containers(pod)
+
+
+def controller(pod: Json) -> Mapping[str, Json] | None:
+    """The owner reference of the controller that made this pod.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
+    """
+    owners = items(pod, "metadata", "ownerReferences")
+    return next((owner for owner in owners if owner.get("controller") is True), None)
+
+
+def described(pod: Json) -> str:
+    """What to call the pod in a message: its name, or the stem of a name it has yet to get."""
+    metadata = mapping(pod, "metadata")
+    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}…")
+
+
+_MARK: Final = re.compile(r"[^/@]+/[^/@]+@[0-9a-f]{16}")
+
+
+def mark(pod: Json) -> str | None:
+    """What our own sidecar, if the pod has it, says of its origin: ``namespace/name@hash``."""
+    for container in all_containers(pod):
+        if container.get("name") == names.SIDECAR:
+            for variable in items(container, "env"):
+                value = variable.get("value")
+                if (
+                    variable.get("name") == names.MARK_VARIABLE
+                    and isinstance(value, str)
+                    and _MARK.fullmatch(value)
+                ):
+                    return value
+    return None
