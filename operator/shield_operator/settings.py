@@ -1,0 +1,294 @@
+"""The operator's settings: read once from the environment, checked as a whole, then frozen.
+
+Each setting is one field of `Settings`; its metadata names the environment variable and describes
+it, and the command line makes its flags from the same table. Nothing else reads the environment.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from shield_operator import names
+from shield_operator.model import is_dns_label, is_dns_subdomain, is_image_digest
+
+
+class SettingsError(Exception):
+    """The environment holds values that cannot be used; `problems` names every one of them."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems))
+
+
+class FailurePolicy(StrEnum):
+    """What the API server does with a pod when the webhook cannot be asked.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy
+    """
+
+    FAIL = "Fail"
+    IGNORE = "Ignore"
+
+
+class UninjectedPodPolicy(StrEnum):
+    """What happens to a pod that asked for the sidecar and cannot have it."""
+
+    ADMIT = "Admit"
+    DENY = "Deny"
+
+
+class LogFormat(StrEnum):
+    """How a log line looks."""
+
+    JSON = "json"
+    TEXT = "text"
+
+
+class LogLevel(StrEnum):
+    """The least severe kind of message that is logged."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+class FeatureGate(StrEnum):
+    """Cluster features whose state `K8S_FEATURE_GATES` may state where the version does not."""
+
+    SIDECAR_CONTAINERS = "SidecarContainers"
+    IMAGE_VOLUME = "ImageVolume"
+
+
+_NOT_YET: Final = (
+    "K8S_WEBHOOK_AUTH_TOKEN",
+    "K8S_WEBHOOK_AUTH_TOKEN_FILE",
+    "WEBHOOK_CLIENT_CA_FILE",
+    "TLS_CERT_FILE",
+    "TLS_KEY_FILE",
+    "TLS_CA_FILE",
+    "DRIFT_SCAN_SECONDS",
+)
+"""Settings of a later version: refused rather than ignored, since most of them promise safety."""
+
+
+# --- Parsers: text -> value, or a ValueError that ends the sentence "X is 'v': it must be ..." ----
+
+
+def _namespace(text: str) -> str:
+    if not is_dns_label(text):
+        raise ValueError("a namespace's name")
+    return text
+
+
+def _name(text: str) -> str:
+    if not is_dns_subdomain(text):
+        raise ValueError("a DNS subdomain, such as 'my-name'")
+    return text
+
+
+def _service(text: str) -> str:
+    if not is_dns_label(text):
+        raise ValueError("a Service's name")
+    return text
+
+
+def _image(text: str) -> str:
+    if not is_image_digest(text):
+        raise ValueError("an image with its digest, such as 'name@sha256:<64 hex digits>'")
+    return text
+
+
+def _port(text: str) -> int:
+    return _between(text, 1, 65535)
+
+
+def _timeout(text: str) -> int:
+    return _between(text, 1, 30)
+
+
+def _between(text: str, low: int, high: int) -> int:
+    if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+        raise ValueError(f"a whole number from {low} to {high}")
+    return int(text)
+
+
+def _url(text: str) -> str:
+    try:
+        url = urlsplit(text)
+        plain = not (url.query or url.fragment or url.username or url.path.strip("/"))
+        usable = url.scheme == "https" and bool(url.hostname) and url.port != 0
+    except ValueError:
+        plain = usable = False
+    if not (plain and usable):
+        raise ValueError("an https URL without path or query, such as 'https://127.0.0.1:9443'")
+    return text.rstrip("/")
+
+
+def _gates(text: str) -> Mapping[FeatureGate, bool]:
+    gates: dict[FeatureGate, bool] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = part.partition("=")
+        if name not in list(FeatureGate) or value not in {"true", "false"}:
+            known = " or ".join(f"{gate}=true|false" for gate in FeatureGate)
+            raise ValueError(f"a comma-separated list of {known}")
+        gates[FeatureGate(name)] = value == "true"
+    return gates
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def _one_of(choices: type[_Choice]) -> Callable[[str], _Choice]:
+    def parse(text: str) -> _Choice:
+        try:
+            return choices(text)
+        except ValueError:
+            raise ValueError(" or ".join(choices)) from None
+
+    return parse
+
+
+def _about(variable: str, parse: Callable[[str], object], help_text: str) -> Mapping[str, object]:
+    """What the environment and the command line need to know of a field of `Settings`."""
+    return {"variable": variable, "parse": parse, "help": help_text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator was told at its start; an unset setting has the default shown here."""
+
+    namespace: str = field(
+        default=names.OPERATOR_NAMESPACE,
+        metadata=_about(
+            "POD_NAMESPACE",
+            _namespace,
+            "The operator's own namespace: its Secret, its Service, the cluster's default config.",
+        ),
+    )
+    sidecar_image: str | None = field(
+        default=None,
+        metadata=_about(
+            "K8S_SIDECAR_IMAGE",
+            _image,
+            "The sidecar's image, by digest, where a config names none (and where there is none).",
+        ),
+    )
+    sidecar_secret_name: str | None = field(
+        default=None,
+        metadata=_about(
+            "K8S_SIDECAR_SECRET_NAME",
+            _name,
+            "The sidecar's Secret, in the pod's namespace, where a config names none.",
+        ),
+    )
+    feature_gates: Mapping[FeatureGate, bool] = field(
+        default_factory=dict,
+        metadata=_about(
+            "K8S_FEATURE_GATES",
+            _gates,
+            "Cluster features whose state the version does not tell: SidecarContainers=true|false, "
+            "ImageVolume=true|false.",
+        ),
+    )
+    uninjected_pod_policy: UninjectedPodPolicy = field(
+        default=UninjectedPodPolicy.ADMIT,
+        metadata=_about(
+            "UNINJECTED_POD_POLICY",
+            _one_of(UninjectedPodPolicy),
+            "A pod that asked for the sidecar and cannot have it: Admit (marked) or Deny (403).",
+        ),
+    )
+    failure_policy: FailurePolicy = field(
+        default=FailurePolicy.FAIL,
+        metadata=_about(
+            "FAILURE_POLICY",
+            _one_of(FailurePolicy),
+            "A pod that asked for the sidecar while no replica answers: Fail (refused) or Ignore.",
+        ),
+    )
+    webhook_timeout: int = field(
+        default=5,
+        metadata=_about(
+            "WEBHOOK_TIMEOUT_SECONDS",
+            _timeout,
+            "Seconds that the API server waits for an answer, 1 to 30.",
+        ),
+    )
+    webhook_port: int = field(
+        default=names.WEBHOOK_PORT,
+        metadata=_about("WEBHOOK_PORT", _port, "The port on which admissions are served (TLS)."),
+    )
+    health_port: int = field(
+        default=names.HEALTH_PORT,
+        metadata=_about("HEALTH_PORT", _port, "The plain HTTP port of /livez, /readyz, /metrics."),
+    )
+    webhook_service: str = field(
+        default=names.OPERATOR,
+        metadata=_about(
+            "WEBHOOK_SERVICE",
+            _service,
+            "The Service, in the operator's namespace, that leads the API server to the webhook.",
+        ),
+    )
+    webhook_url: str | None = field(
+        default=None,
+        metadata=_about(
+            "WEBHOOK_URL",
+            _url,
+            "Where the API server reaches an operator that runs outside the cluster.",
+        ),
+    )
+    tls_secret_name: str = field(
+        default=names.TLS_SECRET,
+        metadata=_about(
+            "TLS_SECRET_NAME",
+            _name,
+            "The Secret, in the operator's namespace, with the certificate of all replicas.",
+        ),
+    )
+    log_level: LogLevel = field(
+        default=LogLevel.INFO,
+        metadata=_about("LOG_LEVEL", _one_of(LogLevel), "DEBUG, INFO, WARNING or ERROR."),
+    )
+    log_format: LogFormat = field(
+        default=LogFormat.JSON,
+        metadata=_about("LOG_FORMAT", _one_of(LogFormat), "json or text."),
+    )
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str]) -> "Settings":
+        """Read every setting from `environment`; an empty value counts as unset.
+
+        Raises:
+            SettingsError: with every value that cannot be used, not only the first.
+        """
+        values: dict[str, Any] = {}
+        problems: list[str] = []
+        for setting in fields(cls):
+            variable = setting.metadata["variable"]
+            text = environment.get(variable, "").strip()
+            if not text:
+                continue
+            try:
+                values[setting.name] = setting.metadata["parse"](text)
+            except ValueError as expected:
+                problems.append(f"{variable} is {text!r}: it must be {expected}")
+        problems += [
+            f"{variable} is set, but this version does not support it yet: unset it"
+            for variable in _NOT_YET
+            if environment.get(variable, "").strip()
+        ]
+        if environment.get("WEBHOOK_URL", "").strip() and environment.get("WEBHOOK_SERVICE"):
+            problems.append("WEBHOOK_URL and WEBHOOK_SERVICE are both set: set only one of them")
+        if problems:
+            raise SettingsError(tuple(problems))
+        settings = cls(**values)
+        if settings.webhook_port == settings.health_port:
+            raise SettingsError(
+                (f"WEBHOOK_PORT and HEALTH_PORT are both {settings.health_port}: they must differ",)
+            )
+        return settings

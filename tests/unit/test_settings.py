@@ -1,0 +1,120 @@
+"""Settings: read once, checked as a whole, every problem named at once."""
+
+from dataclasses import fields
+
+import pytest
+
+from shield_operator.settings import (
+    FailurePolicy,
+    FeatureGate,
+    LogFormat,
+    Settings,
+    SettingsError,
+    UninjectedPodPolicy,
+)
+
+IMAGE = f"example.com/proxy@sha256:{'a' * 64}"
+
+
+def test_an_empty_environment_gives_the_defaults() -> None:
+    settings = Settings.from_env({})
+    assert settings == Settings()
+    assert settings.namespace == "llm-shield-system"
+    assert settings.failure_policy is FailurePolicy.FAIL
+    assert settings.uninjected_pod_policy is UninjectedPodPolicy.ADMIT
+    assert (settings.webhook_port, settings.health_port) == (9443, 8080)
+    assert settings.webhook_timeout == 5
+    assert settings.tls_secret_name == "llm-shield-operator-tls"
+
+
+def test_empty_and_blank_values_count_as_unset() -> None:
+    assert Settings.from_env({"WEBHOOK_PORT": "", "LOG_LEVEL": "  "}) == Settings()
+
+
+def test_every_setting_is_read() -> None:
+    environment = {
+        "POD_NAMESPACE": "ops",
+        "K8S_SIDECAR_IMAGE": IMAGE,
+        "K8S_SIDECAR_SECRET_NAME": "keys",
+        "K8S_FEATURE_GATES": "SidecarContainers=false, ImageVolume=true",
+        "UNINJECTED_POD_POLICY": "Deny",
+        "FAILURE_POLICY": "Ignore",
+        "WEBHOOK_TIMEOUT_SECONDS": "10",
+        "WEBHOOK_PORT": "9000",
+        "HEALTH_PORT": "9001",
+        "WEBHOOK_SERVICE": "hook",
+        "TLS_SECRET_NAME": "tls",
+        "LOG_LEVEL": "DEBUG",
+        "LOG_FORMAT": "text",
+    }
+    settings = Settings.from_env(environment)
+    defaults = Settings()
+    unread = {
+        field.name
+        for field in fields(Settings)
+        if getattr(settings, field.name) == getattr(defaults, field.name)
+    }
+    assert unread == {"webhook_url"}
+    assert settings.feature_gates == {
+        FeatureGate.SIDECAR_CONTAINERS: False,
+        FeatureGate.IMAGE_VOLUME: True,
+    }
+    assert settings.log_format is LogFormat.TEXT
+    assert Settings.from_env({"WEBHOOK_URL": "https://127.0.0.1:9443/"}).webhook_url == (
+        "https://127.0.0.1:9443"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("POD_NAMESPACE", "Not_A_Name"),
+        ("K8S_SIDECAR_IMAGE", "proxy:latest"),
+        ("K8S_SIDECAR_SECRET_NAME", "a b"),
+        ("K8S_FEATURE_GATES", "SidecarContainers"),
+        ("K8S_FEATURE_GATES", "SidecarContainers=yes"),
+        ("K8S_FEATURE_GATES", "Unheard=true"),
+        ("UNINJECTED_POD_POLICY", "deny"),
+        ("FAILURE_POLICY", "fail"),
+        ("WEBHOOK_TIMEOUT_SECONDS", "31"),
+        ("WEBHOOK_PORT", "0"),
+        ("WEBHOOK_PORT", "65536"),
+        ("HEALTH_PORT", "8080.5"),
+        ("WEBHOOK_SERVICE", "a.b"),
+        ("WEBHOOK_URL", "http://127.0.0.1:9443"),
+        ("WEBHOOK_URL", "https://127.0.0.1:9443/hook"),
+        ("WEBHOOK_URL", "https://user@host"),
+        ("WEBHOOK_URL", "https://[::1"),
+        ("WEBHOOK_URL", "https://host:99999"),
+        ("TLS_SECRET_NAME", "-x"),
+        ("LOG_LEVEL", "LOUD"),
+        ("LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_would_do(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({variable: value})
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"{variable} is {value!r}: it must be ")
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({"WEBHOOK_PORT": "x", "LOG_LEVEL": "y", "FAILURE_POLICY": "z"})
+    assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    "variable", ["K8S_WEBHOOK_AUTH_TOKEN", "WEBHOOK_CLIENT_CA_FILE", "TLS_CERT_FILE"]
+)
+def test_a_protection_of_a_later_version_is_refused_rather_than_ignored(variable: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable} is set, but this version") as caught:
+        Settings.from_env({variable: "very-secret"})
+    assert "very-secret" not in str(caught.value)
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(SettingsError, match="both 9000"):
+        Settings.from_env({"WEBHOOK_PORT": "9000", "HEALTH_PORT": "9000"})
+    with pytest.raises(SettingsError, match="set only one"):
+        Settings.from_env({"WEBHOOK_URL": "https://h", "WEBHOOK_SERVICE": "s"})
