@@ -1,0 +1,82 @@
+"""The command lines: ``shield-operator`` in the container, ``kubectl shield`` at a terminal."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from shield_operator import __version__
+from shield_operator.settings import Settings, SettingsError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@click.group(name="shield-operator", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def operator() -> None:
+    """Puts the llm-shield-proxy sidecar into pods that ask for it."""
+
+
+def _settings_options(command: _Command) -> _Command:
+    """A flag for each setting, which wins over its environment variable."""
+    for setting in reversed(fields(Settings)):
+        variable = setting.metadata["variable"]
+        command = click.option(
+            f"--{variable.lower().replace('_', '-')}",
+            variable,
+            help=f"{setting.metadata['help']}  [env: {variable}]",
+            metavar="VALUE",
+        )(command)
+    return command
+
+
+@operator.command(name="run")
+@_settings_options
+def run_operator(**flags: str | None) -> None:
+    """Run one replica until SIGTERM.
+
+    It uses the cluster that it runs in, or that of KUBECONFIG; the latter needs --webhook-url,
+    where the API server can reach it.
+    """
+    given = {variable: value for variable, value in flags.items() if value is not None}
+    try:
+        settings = Settings.from_env({**os.environ, **given})
+    except SettingsError as error:
+        _fail(error.problems)
+
+    # Only now, so that a wrong setting is told at once: these imports take a second.
+    from shield_operator import logs, main  # noqa: PLC0415
+    from shield_operator.cluster import NoCredentials  # noqa: PLC0415
+
+    logs.configure(settings)
+    try:
+        asyncio.run(main.run(settings))
+    except* (NoCredentials, OSError) as errors:
+        _fail([str(error) for error in _leaves(errors)])
+
+
+@click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})
+def kubectl_shield() -> None:
+    """Look at the LLM Shield from kubectl."""
+
+
+@kubectl_shield.command()
+def version() -> None:
+    """Print the plugin's version."""
+    click.echo(f"kubectl shield {__version__}")
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def _fail(sentences: list[str] | tuple[str, ...]) -> NoReturn:
+    for sentence in sentences:
+        click.echo(f"error: {sentence}", err=True)
+    raise SystemExit(1)

@@ -1,0 +1,353 @@
+"""Talking to the API server: each call that the operator makes is one method here.
+
+The only importer of `kubernetes` (its asyncio client). JSON goes in and comes out; what can go
+wrong comes out as one of::
+
+    ClusterError              any of them: a sentence for the log; trying again may help
+     ├── Unreachable          no answer, or none in time
+     ├── Forbidden            401 or 403: our account lacks a permission
+     ├── NotFound             404
+     ├── Conflict             409: somebody else was first; read again
+     └── Refused              any other answer that is not a success
+    NoCredentials             neither in a cluster nor with a kubeconfig: trying again is no use
+"""
+
+import asyncio
+import base64
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import yaml
+from kubernetes.aio import config as kubernetes_config
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client.exceptions import ApiException
+
+from shield_operator import names, pods
+from shield_operator.model import ConfigRef, Json
+from shield_operator.plan import ClusterVersion
+
+FIELD_MANAGER: Final = names.OPERATOR
+_TIMEOUT: Final = 10.0
+"""Seconds for one call; each of ours is small, and a frozen API server must be noticed."""
+_PAGE: Final = 500
+"""Configs a page of a list."""
+
+_APPLY: Final = "application/apply-patch+yaml"
+_MERGE_PATCH: Final = "application/merge-patch+json"
+_JSON: Final = "application/json"
+_METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_CONFIGS: Final = f"/apis/{names.API_GROUP}/{names.API_VERSION}/{names.PLURAL}"
+_WEBHOOKS: Final = (
+    f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{names.OPERATOR}"
+)
+_CLUSTER_ROLE: Final = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{names.OPERATOR}"
+
+
+class ClusterError(Exception):
+    """A call to the API server failed; the message is a sentence that says which, and why."""
+
+
+class Unreachable(ClusterError):
+    """There was no answer."""
+
+
+class Forbidden(ClusterError):
+    """The account that we use may not do this."""
+
+
+class NotFound(ClusterError):
+    """There is no such object, or no such resource."""
+
+
+class Conflict(ClusterError):
+    """The object changed, or was created, since we looked."""
+
+
+class Refused(ClusterError):
+    """The API server answered, and it was not what we wanted."""
+
+
+class NoCredentials(Exception):
+    """There is no way to reach any API server; the message says where we looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach the API server, for Kopf, which has a client of its own."""
+
+    server: str
+    ca_path: str | None
+    insecure: bool
+    token: str | None
+    certificate_path: str | None
+    private_key_path: str | None
+
+
+class Cluster:
+    """The API server, as our account sees it."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls) -> AsyncIterator["Cluster"]:
+        """Use ``KUBECONFIG`` where it is set, else the pod's service account, else ``~/.kube``.
+
+        Raises:
+            NoCredentials: where there is none of them. Nothing is sent yet.
+        """
+        configuration = await _configuration()
+        configuration.retries = None
+        async with ApiClient(configuration) as client:
+            yield cls(client)
+
+    async def connection(self) -> Connection:
+        """What this client uses, with a token that was just read."""
+        configuration = self._client.configuration
+        header = await configuration.get_api_key_with_prefix("BearerToken")
+        return Connection(
+            server=configuration.host,
+            ca_path=configuration.ssl_ca_cert,
+            insecure=not configuration.verify_ssl,
+            token=header.removeprefix("Bearer ") if header else None,
+            certificate_path=configuration.cert_file,
+            private_key_path=configuration.key_file,
+        )
+
+    # --- Reading ----------------------------------------------------------------------------------
+
+    async def version(self) -> ClusterVersion:
+        """The API server's version."""
+        answer = await self._request("GET", "/version", what="read the API server's version")
+        return ClusterVersion.parse(str(pods.mapping(answer).get("gitVersion")))
+
+    async def list_configs(self) -> list[Json]:
+        """Every ``ShieldSidecarConfig`` of the cluster, read in pages.
+
+        Raises:
+            NotFound: where the CustomResourceDefinition is not installed.
+        """
+        found: list[Json] = []
+        query = {"limit": str(_PAGE)}
+        while True:
+            page = await self._request("GET", _CONFIGS, query=query, what=f"list {names.PLURAL}")
+            found += page.get("items") or []
+            proceed = pods.mapping(page, "metadata").get("continue")
+            if not proceed:
+                return found
+            query = {"limit": str(_PAGE), "continue": str(proceed)}
+
+    async def secret_exists(self, namespace: str, name: str) -> bool:
+        """Whether the Secret is there; its content is not asked for."""
+        try:
+            await self._request(
+                "GET",
+                _secret_path(namespace, name),
+                accept=_METADATA_ONLY,
+                what=f"look for Secret {namespace}/{name}",
+            )
+        except NotFound:
+            return False
+        return True
+
+    # --- Our TLS Secret ---------------------------------------------------------------------------
+
+    async def read_tls_secret(self, namespace: str, name: str) -> tuple[dict[str, bytes], str]:
+        """The Secret's content, and the version of it that `replace_tls_secret` wants.
+
+        Values that are not base64 are left out.
+        """
+        what = f"read Secret {namespace}/{name}"
+        secret = await self._request("GET", _secret_path(namespace, name), what=what)
+        data = {}
+        for key, value in pods.mapping(secret, "data").items():
+            try:
+                data[key] = base64.b64decode(value, validate=True)
+            except ValueError:
+                continue
+        return data, str(pods.mapping(secret, "metadata").get("resourceVersion"))
+
+    async def create_tls_secret(self, namespace: str, name: str, data: Mapping[str, bytes]) -> None:
+        """Create the Secret.
+
+        Raises:
+            Conflict: where another replica was first.
+        """
+        await self._request(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/secrets",
+            body={
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "type": "kubernetes.io/tls",
+                "metadata": {
+                    "namespace": namespace,
+                    "name": name,
+                    "labels": {"app.kubernetes.io/name": names.OPERATOR},
+                },
+                "data": _encoded(data),
+            },
+            what=f"create Secret {namespace}/{name}",
+        )
+
+    async def replace_tls_secret(
+        self, namespace: str, name: str, data: Mapping[str, bytes], resource_version: str
+    ) -> None:
+        """Replace these values of the Secret; its type, labels and other values stay.
+
+        Raises:
+            Conflict: where another replica was first.
+        """
+        await self._request(
+            "PATCH",
+            _secret_path(namespace, name),
+            body={"metadata": {"resourceVersion": resource_version}, "data": _encoded(data)},
+            content_type=_MERGE_PATCH,
+            what=f"replace the content of Secret {namespace}/{name}",
+        )
+
+    # --- The webhook configuration, and what owns it ----------------------------------------------
+
+    async def cluster_role_uid(self) -> str:
+        """The uid of our own ClusterRole, the owner of the webhook configuration."""
+        role = await self._request("GET", _CLUSTER_ROLE, what=f"read ClusterRole {names.OPERATOR}")
+        return str(pods.mapping(role, "metadata").get("uid"))
+
+    async def read_webhook_configuration(self) -> Json:
+        """Our webhook configuration as it is now."""
+        return await self._request("GET", _WEBHOOKS, what=_WEBHOOKS_WHAT.format("read"))
+
+    async def apply_webhook_configuration(self, configuration: Json) -> Json:
+        """Create or change our fields of it; the fields of others stay."""
+        return await self._apply(_WEBHOOKS, configuration, what=_WEBHOOKS_WHAT.format("apply"))
+
+    # --- Status -----------------------------------------------------------------------------------
+
+    async def apply_status(self, ref: ConfigRef, status: Json) -> Json:
+        """Write our fields of a config's status; the whole object comes back."""
+        body = {
+            "apiVersion": f"{names.API_GROUP}/{names.API_VERSION}",
+            "kind": names.KIND,
+            "metadata": {"namespace": ref.namespace, "name": ref.name},
+            "status": status,
+        }
+        path = (
+            f"/apis/{names.API_GROUP}/{names.API_VERSION}/namespaces/{ref.namespace}"
+            f"/{names.PLURAL}/{ref.name}/status"
+        )
+        return await self._apply(path, body, what=f"write the status of {names.KIND} {ref}")
+
+    # --- One way for all --------------------------------------------------------------------------
+
+    async def _apply(self, path: str, body: Json, *, what: str) -> Json:
+        """Server-side apply, taking over whatever fields of ours another writer has changed.
+
+        https://kubernetes.io/docs/reference/using-api/server-side-apply/
+        """
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return await self._request(
+            "PATCH", path, body=body, query=query, content_type=_APPLY, what=what
+        )
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        what: str,
+        body: Json = None,
+        query: Mapping[str, str] | None = None,
+        content_type: str = _JSON,
+        accept: str = _JSON,
+    ) -> Json:
+        """One call. `what` completes the sentence "cannot …"."""
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                request = await self._client.param_serialize(
+                    method,
+                    path,
+                    query_params=list((query or {}).items()),
+                    header_params={"Accept": accept, "Content-Type": content_type},
+                    body=body,
+                    auth_settings=["BearerToken"],
+                )
+                response = await self._client.call_api(*request, _request_timeout=_TIMEOUT)
+                content = await response.read()
+        except ApiException as error:
+            raise _error(error.status, error.body, what) from None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            why = str(error) or f"no answer within {_TIMEOUT:.0f} s"
+            raise Unreachable(f"cannot {what}: the API server is out of reach ({why})") from error
+        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+            raise _error(response.status, content, what)
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise Refused(f"cannot {what}: the answer is not JSON") from error
+
+
+_WEBHOOKS_WHAT: Final = f"{{}} MutatingWebhookConfiguration {names.OPERATOR}"
+
+
+def _secret_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+
+
+def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
+    return {key: base64.b64encode(value).decode("ascii") for key, value in data.items()}
+
+
+def _error(status: int | None, content: bytes | str | None, what: str) -> ClusterError:
+    """The error for an answer, with the API server's own sentence in ours."""
+    try:
+        message = json.loads(content or "")["message"]
+    except (ValueError, TypeError, KeyError):
+        message = f"HTTP {status}"
+    sentence = f"cannot {what}: {message}"
+    match status:
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return Forbidden(f"{sentence}; apply the RBAC rules of manifests/install.yaml")
+        case HTTPStatus.NOT_FOUND:
+            return NotFound(sentence)
+        case HTTPStatus.CONFLICT:
+            return Conflict(sentence)
+        case _:
+            return Refused(sentence)
+
+
+async def _configuration() -> Configuration:
+    """Credentials from where kubectl and client-go look for them."""
+    configuration = Configuration()
+    try:
+        if not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
+            kubernetes_config.load_incluster_config(client_configuration=configuration)
+        else:
+            await kubernetes_config.load_kube_config(
+                _kubeconfig(), client_configuration=configuration
+            )
+    except (kubernetes_config.ConfigException, yaml.YAMLError) as error:
+        raise NoCredentials(f"no credentials for an API server: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # the loader trusts its file
+        raise NoCredentials(
+            f"no credentials for an API server: {_kubeconfig()} is not a kubeconfig ({error})"
+        ) from error
+    return configuration
+
+
+def _kubeconfig() -> str:
+    """The kubeconfig file, or several with the system's path separator between them."""
+    paths = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    if not any(Path(path).is_file() for path in paths.split(os.pathsep)):
+        raise NoCredentials(
+            f"no credentials for an API server: this is no pod, and {paths} is no file; "
+            "set KUBECONFIG"
+        )
+    return paths

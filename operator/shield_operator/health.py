@@ -1,0 +1,50 @@
+"""The plain HTTP port: ``/livez``, ``/readyz`` and ``/metrics``."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from shield_operator.metrics import Metrics
+
+_SHUTDOWN: Final = 1.0
+"""Seconds that a probe under way may still take when the operator stops."""
+
+
+@asynccontextmanager
+async def serve_health(
+    host: str | None, port: int, not_ready: Callable[[], tuple[str, ...]], metrics: Metrics
+) -> AsyncIterator[None]:
+    """Answer probes while the block runs.
+
+    ``/readyz`` is 200 when `not_ready` has nothing to say, else 503 with all that it says.
+
+    Raises:
+        OSError: where the port cannot be listened on.
+    """
+
+    async def livez(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_: web.Request) -> web.Response:
+        missing = not_ready()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if missing else HTTPStatus.OK
+        return web.Response(status=status, text="\n".join(missing or ("ok",)) + "\n")
+
+    async def scrape(_: web.Request) -> web.Response:
+        headers = {"Content-Type": Metrics.CONTENT_TYPE}
+        return web.Response(body=metrics.render(), headers=headers)
+
+    app = web.Application()
+    app.add_routes(
+        [web.get("/livez", livez), web.get("/readyz", readyz), web.get("/metrics", scrape)]
+    )
+    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        yield
+    finally:
+        await runner.cleanup()

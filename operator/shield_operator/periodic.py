@@ -1,0 +1,61 @@
+"""A step that is repeated for as long as the operator runs."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from shield_operator.cluster import ClusterError
+
+logger = logging.getLogger(__name__)
+
+_FIRST_BACKOFF: Final = 1.0
+_LONGEST_BACKOFF: Final = 5.0
+"""Seconds. After an outage each loop is back within this time."""
+
+
+class Periodic:
+    """Runs `step` every `interval` seconds, and at once when woken.
+
+    A step that the API server lets down is tried again after 1 s, then 2 s, up to 5 s; what went
+    wrong is logged once, and not again until it changes. Any other exception is a bug and ends
+    the operator.
+    """
+
+    def __init__(self, step: Callable[[], Awaitable[None]], interval: float) -> None:
+        self._step = step
+        self._interval = interval
+        self._woken = asyncio.Event()
+        self._last_failure: str | None = None
+
+    def wake(self) -> None:
+        """Run the step now, or once more after the run that is under way."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Repeat until cancelled."""
+        backoff = _FIRST_BACKOFF
+        while True:
+            self._woken.clear()
+            try:
+                await self._step()
+            except ClusterError as error:
+                self._log_failure(str(error))
+                await asyncio.sleep(backoff * random.uniform(0.8, 1.0))  # noqa: S311  # jitter
+                backoff = min(2 * backoff, _LONGEST_BACKOFF)
+                continue
+            if self._last_failure is not None:
+                logger.info("recovered from: %s", self._last_failure)
+            self._last_failure = None
+            backoff = _FIRST_BACKOFF
+            try:
+                async with asyncio.timeout(self._interval):
+                    await self._woken.wait()
+            except TimeoutError:
+                pass
+
+    def _log_failure(self, sentence: str) -> None:
+        if sentence != self._last_failure:
+            logger.warning("%s; trying again", sentence)
+        self._last_failure = sentence

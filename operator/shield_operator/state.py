@@ -1,0 +1,133 @@
+"""What one replica knows: the one mutable object, written by the loops and read by everyone."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from shield_operator import pods
+from shield_operator.decision import SecretState
+from shield_operator.model import ConfigRef, Json
+from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
+from shield_operator.selection import ConfigIndex
+from shield_operator.settings import Settings
+from shield_operator.status import secret_state
+
+
+class State:
+    """The configs with their statuses, and how far this replica has come.
+
+    Everything happens in one event loop, so a method without ``await`` is atomic.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.configs = ConfigIndex.of(settings, OLDEST_SUPPORTED)
+        self.statuses: dict[ConfigRef, Json] = {}
+        """Each config's ``status`` as last seen."""
+        self.listed = False
+        """Whether the configs were listed once: before that, no answer can be right."""
+        self.serving = False
+        """Whether the listener is up, with a certificate."""
+        self.published = False
+        """Whether the webhook configuration has carried our authority. Once true it stays true: a
+        bad edit of it must not take all replicas out at once."""
+        self.draining = False
+        """Whether SIGTERM came: finish what is under way, and take no new connections."""
+        self._secret_states: dict[ConfigRef, SecretState] = {}
+        self._uids: dict[ConfigRef, str] = {}
+        self._changed_during_list: set[ConfigRef] | None = None
+
+    def not_ready(self) -> tuple[str, ...]:
+        """What is still missing before admissions can be sent here; empty where nothing is."""
+        missing = {
+            "the configs have not been listed yet": not self.listed,
+            "the listener is not up yet": not self.serving,
+            "the webhook configuration has not carried the certificate yet": not self.published,
+            "the operator is stopping": self.draining,
+        }
+        return tuple(sentence for sentence, is_missing in missing.items() if is_missing)
+
+    def version_read(self, version: ClusterVersion) -> bool:
+        """The cluster's version is known; returns whether that is news."""
+        before = self.configs
+        self.configs = before.with_version(version)
+        return self.configs is not before
+
+    # --- Configs ----------------------------------------------------------------------------------
+
+    def config_changed(self, resource: Json) -> ConfigRef:
+        """A config was created or changed, or its status was."""
+        self.configs = self.configs.with_resource(resource)
+        ref = _ref(resource)
+        self._note_status(ref, resource)
+        self._touched(ref)
+        return ref
+
+    def config_deleted(self, resource: Json) -> None:
+        """A config is gone; if there is another one of its name by now, that one stays.
+
+        Kopf keeps the order of events for each object, not for two objects of one name.
+        """
+        ref = _ref(resource)
+        if self._uids.get(ref) != _uid(resource):
+            return
+        self.configs = self.configs.without(ref)
+        self._forget(ref)
+        self._touched(ref)
+
+    def status_written(self, ref: ConfigRef, resource: Json) -> None:
+        """We wrote a config's status; the watch will bring the same a little later."""
+        if self.configs.get(ref) is not None:
+            self._note_status(ref, resource)
+
+    async def relist(self, list_configs: Callable[[], Awaitable[list[Json]]]) -> set[ConfigRef]:
+        """Make the index what a list says, and return the configs that it did not hold so.
+
+        Kopf's watch misses deletions while it reconnects. What the watch brings while the list is
+        under way is newer than the list, and stays.
+        """
+        self._changed_during_list = set()
+        try:
+            resources = {_ref(resource): resource for resource in await list_configs()}
+            newer = self._changed_during_list
+        finally:
+            self._changed_during_list = None
+        before = self.configs
+        kept = [entry for entry in before if entry.ref in newer]
+        listed = {ref: resource for ref, resource in resources.items() if ref not in newer}
+        self.configs = before.with_resources(listed.values(), keep=kept)
+        for ref, resource in listed.items():
+            self._note_status(ref, resource)
+        for ref in self.statuses.keys() - listed.keys() - newer:
+            self._forget(ref)
+        self.listed = True
+        refs = {entry.ref for entry in before} | {entry.ref for entry in self.configs}
+        return {ref for ref in refs if before.get(ref) != self.configs.get(ref)}
+
+    def secrets(self, namespace: str) -> Mapping[str, SecretState]:
+        """What is known of the Secrets that the configs of a namespace name."""
+        return {
+            entry.plan.secret_name: self._secret_states.get(entry.ref, SecretState.UNKNOWN)
+            for entry in self.configs.namespaces.get(namespace, {}).values()
+            if entry.plan is not None and entry.plan.secret_name is not None
+        }
+
+    def _note_status(self, ref: ConfigRef, resource: Json) -> None:
+        self.statuses[ref] = pods.mapping(resource, "status")
+        self._secret_states[ref] = secret_state(resource)
+        self._uids[ref] = _uid(resource)
+
+    def _forget(self, ref: ConfigRef) -> None:
+        for known in (self.statuses, self._secret_states, self._uids):
+            known.pop(ref, None)
+
+    def _touched(self, ref: ConfigRef) -> None:
+        if self._changed_during_list is not None:
+            self._changed_during_list.add(ref)
+
+
+def _uid(resource: Json) -> str:
+    return str(pods.mapping(resource, "metadata").get("uid") or "")
+
+
+def _ref(resource: Json) -> ConfigRef:
+    metadata = pods.mapping(resource, "metadata")
+    return ConfigRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))

@@ -1,0 +1,65 @@
+"""The command lines: what they say when something is wrong, and their help."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shield_operator import __version__
+from shield_operator.cli import kubectl_shield, operator
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/kubeconfig")
+
+
+def run(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(operator, ["run", *arguments], env=environment)
+
+
+def test_bad_settings_are_all_named_and_nothing_starts() -> None:
+    found = run(WEBHOOK_PORT="x", FAILURE_POLICY="y")
+    assert found.exit_code == 1
+    assert found.output.splitlines() == [
+        "error: FAILURE_POLICY is 'y': it must be Fail or Ignore",
+        "error: WEBHOOK_PORT is 'x': it must be a whole number from 1 to 65535",
+    ]
+
+
+def test_a_flag_beats_the_environment() -> None:
+    found = run("--webhook-port", "z", WEBHOOK_PORT="1")
+    assert "WEBHOOK_PORT is 'z'" in found.output
+
+
+def test_without_credentials_it_says_where_it_looked() -> None:
+    found = run()
+    assert found.exit_code == 1
+    assert found.output == (
+        "error: no credentials for an API server: this is no pod, and /nowhere/kubeconfig is no "
+        "file; set KUBECONFIG\n"
+    )
+
+
+@pytest.mark.parametrize("content", ["", "{", "a: b", "[]"])
+def test_a_broken_kubeconfig_is_one_sentence(content: str, tmp_path: Path) -> None:
+    broken = tmp_path / "kubeconfig"
+    broken.write_text(content)
+    found = run(KUBECONFIG=str(broken))
+    assert found.exit_code == 1
+    assert found.output.startswith("error: no credentials for an API server: ")
+    assert "Traceback" not in found.output
+
+
+def test_help_has_every_setting_with_its_variable() -> None:
+    found = run("--help")
+    assert found.exit_code == 0
+    for variable in ("POD_NAMESPACE", "K8S_SIDECAR_IMAGE", "WEBHOOK_URL", "LOG_FORMAT"):
+        assert f"[env: {variable}]" in " ".join(found.output.split())
+
+
+def test_versions() -> None:
+    runner = CliRunner()
+    assert __version__ in runner.invoke(operator, ["--version"]).output
+    assert __version__ in runner.invoke(kubectl_shield, ["version"]).output

@@ -1,0 +1,66 @@
+"""Loops: they outlive the API server, and say so once."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from shield_operator import periodic
+from shield_operator.cluster import Unreachable
+from shield_operator.periodic import Periodic
+
+
+async def run_until(loop: Periodic, holds: Callable[[], bool]) -> None:
+    """Run the loop until something holds (then stop it), or until it ends by itself."""
+    task = asyncio.create_task(loop.run())
+    for _ in range(5000):
+        await asyncio.sleep(0.001)
+        if holds() or task.done():
+            break
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def test_it_runs_at_once_at_intervals_and_when_woken() -> None:
+    runs: list[int] = []
+
+    async def step() -> None:
+        runs.append(1)
+        if len(runs) == 2:
+            loop.wake()  # while it runs: once more
+
+    loop = Periodic(step, 0.01)
+    asyncio.run(run_until(loop, lambda: len(runs) >= 4))
+
+
+def test_a_failure_is_logged_once_and_recovery_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(periodic, "_FIRST_BACKOFF", 0.001)
+    runs: list[int] = []
+
+    async def step() -> None:
+        runs.append(1)
+        if len(runs) < 4:
+            raise Unreachable("cannot do it: out of reach")
+
+    caplog.set_level(logging.INFO)
+    asyncio.run(run_until(Periodic(step, 0.001), lambda: len(runs) >= 6))
+    messages = [
+        record.getMessage() for record in caplog.records if "out of reach" in record.message
+    ]
+    assert messages == [
+        "cannot do it: out of reach; trying again",
+        "recovered from: cannot do it: out of reach",
+    ]
+
+
+def test_a_bug_ends_it() -> None:
+    async def step() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run_until(Periodic(step, 1), lambda: False))

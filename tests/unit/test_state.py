@@ -1,0 +1,137 @@
+"""What a replica knows: watch and list together, whatever order they come in."""
+
+import asyncio
+from typing import Any
+
+import examples
+from examples import config
+from shield_operator.decision import SecretState
+from shield_operator.model import ConfigRef
+from shield_operator.plan import ClusterVersion
+from shield_operator.state import State
+
+
+def state() -> State:
+    return State(examples.settings())
+
+
+def known(a_state: State) -> set[str]:
+    return {entry.ref.name for entry in a_state.configs}
+
+
+def relist(
+    a_state: State, *resources: dict[str, Any], during: Any = lambda: None
+) -> set[ConfigRef]:
+    async def list_configs() -> list[Any]:
+        during()
+        return list(resources)
+
+    return asyncio.run(a_state.relist(list_configs))
+
+
+def test_nothing_is_ready_at_the_start() -> None:
+    assert len(state().not_ready()) == 3
+
+
+def test_ready_until_it_drains() -> None:
+    found = state()
+    found.listed = found.serving = found.published = True
+    assert found.not_ready() == ()
+    found.draining = True
+    assert found.not_ready() == ("the operator is stopping",)
+
+
+def test_a_list_makes_it_listed_and_says_what_changed() -> None:
+    found = state()
+    assert relist(found, config("a"), config("b")) == {
+        ConfigRef("shop", "a"),
+        ConfigRef("shop", "b"),
+    }
+    assert found.listed
+    assert relist(found, config("a"), config("b")) == set()
+
+
+def test_a_list_takes_away_what_the_watch_missed() -> None:
+    found = state()
+    found.config_changed(config("gone"))
+    assert relist(found, config("there")) == {ConfigRef("shop", "gone"), ConfigRef("shop", "there")}
+    assert known(found) == {"there"}
+    assert found.statuses.keys() == {ConfigRef("shop", "there")}
+
+
+def test_what_the_watch_brings_during_a_list_is_newer() -> None:
+    found = state()
+    found.config_changed(config("deleted"))
+
+    def meanwhile() -> None:
+        found.config_changed(config("created"))
+        found.config_changed(config("changed", port=9000))
+        found.config_deleted(config("deleted"))
+
+    relist(found, config("changed"), config("deleted"), during=meanwhile)
+    assert known(found) == {"created", "changed"}
+    entry = found.configs.get(ConfigRef("shop", "changed"))
+    assert entry is not None
+    assert entry.plan is not None
+    assert entry.plan.port == 9000
+
+
+def test_a_late_deletion_leaves_the_successor_alone() -> None:
+    """`kubectl replace --force`: the events of two objects of one name may change places."""
+
+    def of(uid: str) -> dict[str, Any]:
+        resource = config("a")
+        resource["metadata"]["uid"] = uid
+        return resource
+
+    found = state()
+    found.config_changed(of("old"))
+    found.config_changed(of("new"))
+    found.config_deleted(of("old"))
+    assert known(found) == {"a"}
+    found.config_deleted(of("new"))
+    assert known(found) == set()
+
+
+def test_a_list_that_fails_changes_nothing() -> None:
+    found = state()
+    found.config_changed(config("a"))
+
+    async def list_configs() -> list[Any]:
+        raise OSError
+
+    async def attempt() -> None:
+        try:
+            await found.relist(list_configs)
+        except OSError:
+            return
+
+    asyncio.run(attempt())
+    assert known(found) == {"a"}
+    assert not found.listed
+
+
+def test_an_unchanged_config_keeps_its_snapshot() -> None:
+    found = state()
+    found.config_changed(config("a"))
+    before = found.configs
+    found.config_changed(config("a") | {"status": {"observedGeneration": 1}})
+    assert found.configs is before
+    assert found.statuses[ConfigRef("shop", "a")] == {"observedGeneration": 1}
+
+
+def test_secret_states_come_from_the_statuses() -> None:
+    found = state()
+    condition = {"type": "Ready", "reason": "SecretNotFound", "observedGeneration": 1}
+    found.config_changed(config("a") | {"status": {"conditions": [condition]}})
+    assert found.secrets("shop") == {"keys": SecretState.ABSENT}
+    assert found.secrets("elsewhere") == {}
+
+
+def test_an_upgraded_cluster_gets_new_plans() -> None:
+    found = state()
+    found.config_changed(config("a"))
+    assert [entry.plan.native for entry in found.configs if entry.plan] == [False]
+    assert found.version_read(ClusterVersion(1, 36))
+    assert not found.version_read(ClusterVersion(1, 36))
+    assert [entry.plan.native for entry in found.configs if entry.plan] == [True]
