@@ -1,0 +1,151 @@
+"""What a failure answers: under Fail no pod that asked starts bare, and nobody else is touched."""
+
+import http.client
+import socket
+import ssl
+from http import HTTPStatus
+
+import pytest
+
+import examples
+from controlplane import ControlPlane
+from localoperator import OperatorProcess
+from support import (
+    INJECT,
+    WebhookClient,
+    apply,
+    create_pod,
+    eventually,
+    has_sidecar,
+    make_namespace,
+    wait_reason,
+)
+
+
+def test_while_the_operator_is_down_only_pods_that_asked_are_refused(
+    own_control_plane: ControlPlane,
+) -> None:
+    make_namespace(own_control_plane, "shop", INJECT)
+    make_namespace(own_control_plane, "other")
+    apply(own_control_plane, examples.config(namespace="shop", secretName=None))
+    with OperatorProcess(own_control_plane) as operator:
+        operator.wait_ready()
+        wait_reason(own_control_plane, "shop", "shield", "Accepted")
+        _, pod = create_pod(own_control_plane, "shop", examples.pod())
+        assert has_sidecar(pod)
+    status, answer = create_pod(own_control_plane, "shop", examples.pod())
+    assert status == HTTPStatus.INTERNAL_SERVER_ERROR
+    assert 'failed calling webhook "namespace.inject.llm-shield.io"' in answer["message"]
+    assert create_pod(own_control_plane, "other", examples.pod())[0] == HTTPStatus.CREATED
+    opted_out = examples.pod(labels={"llm-shield.io/inject": "false"})
+    assert create_pod(own_control_plane, "shop", opted_out)[0] == HTTPStatus.CREATED
+    assert create_pod(own_control_plane, "other", examples.pod(labels=INJECT))[0] == (
+        HTTPStatus.INTERNAL_SERVER_ERROR
+    )
+    with OperatorProcess(own_control_plane) as successor:
+        successor.wait_ready()
+        _, pod = create_pod(own_control_plane, "shop", examples.pod())
+        assert has_sidecar(pod)
+
+
+def test_under_ignore_pods_start_bare_while_the_operator_is_down(
+    own_control_plane: ControlPlane,
+) -> None:
+    make_namespace(own_control_plane, "shop", INJECT)
+    with OperatorProcess(own_control_plane, environment={"FAILURE_POLICY": "Ignore"}) as operator:
+        operator.wait_ready()
+    status, pod = create_pod(own_control_plane, "shop", examples.pod())
+    assert status == HTTPStatus.CREATED
+    assert not has_sidecar(pod)
+
+
+def test_under_deny_a_skipped_pod_is_refused_and_others_are_not(
+    own_control_plane: ControlPlane,
+) -> None:
+    """A refusal that is meant stands under Ignore too: it is an answer, not a failure."""
+    make_namespace(own_control_plane, "shop", INJECT)
+    policies = {"UNINJECTED_POD_POLICY": "Deny", "FAILURE_POLICY": "Ignore"}
+    with OperatorProcess(own_control_plane, environment=policies) as operator:
+        operator.wait_ready()
+        status, answer = create_pod(own_control_plane, "shop", examples.pod())
+        assert status == HTTPStatus.FORBIDDEN
+        assert "not injected (no-sidecar-config)" in answer["message"]
+        opted_out = examples.pod(labels={"llm-shield.io/inject": "false"})
+        assert create_pod(own_control_plane, "shop", opted_out)[0] == HTTPStatus.CREATED
+        _, metrics = operator.get("/metrics")
+        assert 'outcome="denied",reason="no-sidecar-config"} 1.0' in metrics
+
+
+@pytest.fixture(scope="module")
+def webhook(control_plane: ControlPlane, operator: OperatorProcess) -> WebhookClient:
+    return WebhookClient(control_plane, operator.webhook_port)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "status"),
+    [
+        ("POST", "/", b"{}", HTTPStatus.NOT_FOUND),
+        ("POST", "/inject/", b"{}", HTTPStatus.NOT_FOUND),
+        ("POST", "/inject/anything", b"{}", HTTPStatus.NOT_FOUND),
+        ("GET", "/inject", b"", HTTPStatus.METHOD_NOT_ALLOWED),
+        ("PUT", "/inject", b"{}", HTTPStatus.METHOD_NOT_ALLOWED),
+        ("POST", "/inject", b"", HTTPStatus.BAD_REQUEST),
+        ("POST", "/inject", b"{", HTTPStatus.BAD_REQUEST),
+        ("POST", "/inject", b'{"kind": "AdmissionReview"}', HTTPStatus.BAD_REQUEST),
+        ("POST", "/inject", b" " * (9 * 2**20), HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    ],
+)
+def test_what_is_no_review_gets_a_clear_answer(
+    webhook: WebhookClient, method: str, path: str, content: bytes, status: HTTPStatus
+) -> None:
+    assert webhook.request(content, method=method, path=path)[0] == status
+
+
+def test_a_pod_of_three_mebibytes_is_answered(webhook: WebhookClient) -> None:
+    pod = examples.pod()
+    variables = [{"name": f"V{number}", "value": "x" * 1200} for number in range(1500)]
+    pod["spec"]["containers"][0]["env"] = variables
+    pod["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": {"f:x": "y" * 2**20}}]
+    response = webhook.review("nowhere", pod)
+    assert response["allowed"] is True
+    assert response["patchType"] == "JSONPatch"
+
+
+def test_strangers_on_the_port_do_not_harm(
+    webhook: WebhookClient, operator: OperatorProcess
+) -> None:
+    address = ("127.0.0.1", operator.webhook_port)
+    with socket.create_connection(address, timeout=5) as plain:
+        plain.sendall(b"GET /inject HTTP/1.1\r\n\r\n")
+    untrusting = http.client.HTTPSConnection(*address, context=ssl.create_default_context())
+    with socket.create_connection(address, timeout=5), pytest.raises(ssl.SSLError):
+        untrusting.request("POST", "/inject", b"{}")
+    assert webhook.review("nowhere", examples.pod())["allowed"] is True
+
+
+def test_old_tls_is_refused(operator: OperatorProcess) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with (
+        socket.create_connection(("127.0.0.1", operator.webhook_port), timeout=5) as plain,
+        pytest.raises(ssl.SSLError),
+    ):
+        context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
+def test_a_terminated_replica_serves_on_and_then_ends_in_order(
+    own_control_plane: ControlPlane,
+) -> None:
+    make_namespace(own_control_plane, "shop", INJECT)
+    with OperatorProcess(own_control_plane) as operator:
+        operator.wait_ready()
+        operator.terminate()
+        eventually(lambda: operator.get("/readyz")[0] == HTTPStatus.SERVICE_UNAVAILABLE, 2.0)
+        assert operator.get("/livez")[0] == HTTPStatus.OK
+        for _ in range(5):
+            assert create_pod(own_control_plane, "shop", examples.pod())[0] == HTTPStatus.CREATED
+        assert operator.wait() == 0

@@ -1,0 +1,150 @@
+"""What ``kubectl get ssc`` says: Ready, or why not; written once a change."""
+
+import time
+from typing import Any
+
+import pytest
+
+import examples
+from controlplane import ControlPlane
+from support import CONFIGS, apply, create, get, ready_condition, wait_reason
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+def secret(control_plane: ControlPlane, namespace: str, name: str = "keys") -> None:
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}}
+    create(control_plane, f"/api/v1/namespaces/{namespace}/secrets", body)
+
+
+def live(control_plane: ControlPlane, namespace: str) -> Any:
+    return get(control_plane, f"{CONFIGS.format(namespace)}/shield")
+
+
+def test_accepted(control_plane: ControlPlane, namespace: str) -> None:
+    secret(control_plane, namespace)
+    apply(control_plane, examples.config(namespace=namespace))
+    condition = wait_reason(control_plane, namespace, "shield", "Accepted")
+    assert condition["status"] == "True"
+    assert condition["observedGeneration"] == 1
+    row = control_plane.kubectl("get", "ssc", f"--namespace={namespace}", "--no-headers").stdout
+    assert row.split()[:4] == ["shield", "True", "Accepted", "keys"]
+    control_plane.kubectl(
+        "wait", "--for=condition=Ready", "ssc/shield", f"--namespace={namespace}", "--timeout=5s"
+    )
+
+
+def test_a_missing_secret_is_named_until_it_is_there(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    apply(control_plane, examples.config(namespace=namespace))
+    condition = wait_reason(control_plane, namespace, "shield", "SecretNotFound")
+    assert condition["status"] == "False"
+    assert f"Secret keys is not in namespace {namespace}" in condition["message"]
+    secret(control_plane, namespace)
+    touch(control_plane, namespace)
+    wait_reason(control_plane, namespace, "shield", "Accepted")
+    control_plane.kubectl("delete", "secret", "keys", f"--namespace={namespace}")
+    touch(control_plane, namespace)
+    wait_reason(control_plane, namespace, "shield", "SecretNotFound")
+
+
+def touch(control_plane: ControlPlane, namespace: str) -> None:
+    """Any change of the config has its Secret looked up again; else it is once a minute."""
+    control_plane.kubectl(
+        "annotate",
+        "--overwrite",
+        "ssc/shield",
+        f"touched={time.time()}",
+        f"--namespace={namespace}",
+    )
+
+
+def test_invalid_and_back(control_plane: ControlPlane, namespace: str) -> None:
+    secret(control_plane, namespace)
+    apply(control_plane, examples.config(namespace=namespace, image=None, args=["--verbose"]))
+    condition = wait_reason(control_plane, namespace, "shield", "Invalid")
+    assert condition["status"] == "False"
+    assert "spec.args is not supported by this version" in condition["message"]
+    assert "injectionHash" not in live(control_plane, namespace)["status"]
+    apply(control_plane, examples.config(namespace=namespace))
+    condition = wait_reason(control_plane, namespace, "shield", "Accepted")
+    assert condition["observedGeneration"] == 2
+    assert len(live(control_plane, namespace)["status"]["injectionHash"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("args", ["--verbose"]),
+        ("imagePullSecrets", [{"name": "registry"}]),
+        ("secretMounts", [{"name": "ca", "secretName": "ca"}]),
+        ("application", {"hostIPC": True}),
+        ("payload", {"image": examples.IMAGE, "mountPath": "/opt/payload"}),
+        ("scheduling", {"nodeSelector": {"zone": "a"}}),
+        ("mode", "None"),
+    ],
+)
+def test_what_is_not_carried_out_yet_is_refused_aloud(
+    control_plane: ControlPlane, namespace: str, field: str, value: Any
+) -> None:
+    apply(control_plane, examples.config(namespace=namespace, **{field: value}))
+    condition = wait_reason(control_plane, namespace, "shield", "Invalid")
+    assert f"spec.{field}" in condition["message"]
+    assert "not supported by this version" in condition["message"]
+
+
+def test_a_status_is_written_once_a_change(control_plane: ControlPlane, namespace: str) -> None:
+    secret(control_plane, namespace)
+    apply(control_plane, examples.config(namespace=namespace))
+    wait_reason(control_plane, namespace, "shield", "Accepted")
+    before = live(control_plane, namespace)["metadata"]["resourceVersion"]
+    time.sleep(1.5)
+    assert live(control_plane, namespace)["metadata"]["resourceVersion"] == before
+    touch(control_plane, namespace)
+    touched = live(control_plane, namespace)["metadata"]["resourceVersion"]
+    time.sleep(1.0)
+    assert live(control_plane, namespace)["metadata"]["resourceVersion"] == touched
+
+
+def test_conditions_of_others_stay(control_plane: ControlPlane, namespace: str) -> None:
+    secret(control_plane, namespace)
+    apply(control_plane, examples.config(namespace=namespace))
+    wait_reason(control_plane, namespace, "shield", "Accepted")
+    theirs = {
+        "type": "Reviewed",
+        "status": "True",
+        "reason": "ByHand",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    body = {
+        "apiVersion": "llm-shield.io/v1alpha1",
+        "kind": "ShieldSidecarConfig",
+        "metadata": {"name": "shield", "namespace": namespace},
+        "status": {"conditions": [theirs]},
+    }
+    control_plane.kubectl(
+        "apply",
+        "--server-side",
+        "--subresource=status",
+        "--field-manager=somebody",
+        "-f",
+        "-",
+        input=str(body).replace("'", '"'),
+    )
+    apply(control_plane, examples.config(namespace=namespace, port=9000))
+    wait_reason(control_plane, namespace, "shield", "Accepted")
+    conditions = live(control_plane, namespace)["status"]["conditions"]
+    assert {one["type"] for one in conditions} == {"Ready", "Reviewed"}
+
+
+def test_the_clusters_default_needs_no_secret_of_its_own(control_plane: ControlPlane) -> None:
+    own = "llm-shield-system"
+    apply(control_plane, examples.config("default", own))
+    try:
+        condition = wait_reason(control_plane, own, "default", "Accepted")
+        assert condition["status"] == "True"
+        assert ready_condition(control_plane, own, "default") == condition
+    finally:
+        control_plane.kubectl("delete", "ssc", "default", f"--namespace={own}")
