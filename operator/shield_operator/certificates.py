@@ -8,7 +8,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -60,26 +60,46 @@ class KeyPair:
 
 
 @dataclass(frozen=True, slots=True)
+class Validity:
+    """From when to when a certificate is good."""
+
+    not_before: datetime
+    not_after: datetime
+
+    def includes(self, moment: datetime) -> bool:
+        """Whether it is good at that moment."""
+        return self.not_before <= moment < self.not_after
+
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
     """All that a replica serves with: its leaf, and the authority that signed it."""
 
     authority: KeyPair
+    authority_validity: Validity
     leaf: KeyPair
+    leaf_validity: Validity
     hosts: frozenset[str]
-    """The names and addresses that the leaf is for."""
-    not_after: datetime
-    """When the leaf ends."""
+    """The names and addresses that the leaf is for, in their ASCII forms."""
 
     def as_secret_data(self) -> dict[str, bytes]:
         """The content of the shared Secret (type ``kubernetes.io/tls``)."""
         return _secret_data(self.authority, self.leaf)
 
+    def why_replace(self, now: datetime) -> str | None:
+        """Why the authority must be issued again, and the leaf with it; None where it is good."""
+        validity = self.authority_validity
+        if not validity.includes(now):
+            return f"its authority is good from {validity.not_before} to {validity.not_after} only"
+        return None
+
     def why_renew(self, hosts: Sequence[str], now: datetime) -> str | None:
         """Why the leaf must be issued again, or None where it is good for these hosts."""
         if missing := sorted(set(hosts) - self.hosts):
             return f"it is not for {', '.join(missing)}"
-        if self.not_after - now < LEAF_LIFETIME / 3:
-            return f"it ends at {self.not_after:%Y-%m-%d %H:%M} UTC"
+        validity = self.leaf_validity
+        if not validity.includes(now) or validity.not_after - now < LEAF_LIFETIME / 3:
+            return f"it is good from {validity.not_before} to {validity.not_after}"
         return None
 
 
@@ -112,16 +132,18 @@ def renew_leaf(authority: KeyPair, hosts: Sequence[str], now: datetime) -> Bundl
 def read_bundle(data: Mapping[str, bytes]) -> Bundle:
     """Read what `Bundle.as_secret_data` wrote, and check that its parts belong together.
 
+    What comes back is encoded anew, so that OpenSSL reads it whatever stood around it.
+
     Raises:
         CertificateError: where anything is missing, unreadable, or does not fit the rest.
     """
     try:
-        authority = KeyPair(data["ca.crt"], data["ca.key"])
-        leaf = KeyPair(data["tls.crt"], data["tls.key"])
+        given_authority = KeyPair(data["ca.crt"], data["ca.key"])
+        given_leaf = KeyPair(data["tls.crt"], data["tls.key"])
     except KeyError as missing:
         raise CertificateError(f"{missing.args[0]} is missing") from None
-    ca_certificate = _checked_pair(authority, "ca")
-    certificate = _checked_pair(leaf, "tls")
+    authority, ca_certificate = _checked_pair(given_authority, "ca")
+    leaf, certificate = _checked_pair(given_leaf, "tls")
     if not ca_certificate.ca:
         raise CertificateError("ca.crt is not the certificate of an authority")
     try:
@@ -131,10 +153,24 @@ def read_bundle(data: Mapping[str, bytes]) -> Bundle:
             certificate["tbs_certificate"].dump(),
             certificate.hash_algo,
         )
-    except Exception as error:
+    except Exception as error:  # oscrypto has no common base class for what it raises
         raise CertificateError("tls.crt is not signed by ca.crt") from error
-    hosts = frozenset((*certificate.valid_domains, *certificate.valid_ips))
-    return Bundle(authority, leaf, hosts, certificate.not_valid_after.astimezone(UTC))
+    try:
+        hosts = frozenset(map(ascii_host, (*certificate.valid_domains, *certificate.valid_ips)))
+        return Bundle(authority, _validity(ca_certificate), leaf, _validity(certificate), hosts)
+    except ValueError as error:
+        raise CertificateError(f"tls.crt or ca.crt holds what cannot be read: {error}") from error
+
+
+def ascii_host(host: str) -> str:
+    """A DNS name or an IP address in the one form that two of them can be compared in.
+
+    Raises:
+        ValueError: where it is neither.
+    """
+    with suppress(ValueError):
+        return str(ipaddress.ip_address(host))
+    return host.encode("idna").decode("ascii").lower()
 
 
 def _secret_data(authority: KeyPair, leaf: KeyPair) -> dict[str, bytes]:
@@ -146,19 +182,26 @@ def _secret_data(authority: KeyPair, leaf: KeyPair) -> dict[str, bytes]:
     }
 
 
-def _checked_pair(pair: KeyPair, which: str) -> x509.Certificate:
+def _checked_pair(pair: KeyPair, which: str) -> tuple[KeyPair, x509.Certificate]:
     try:
         certificate = asymmetric.load_certificate(pair.certificate)
-    except Exception as error:  # oscrypto has no common base class for what it raises on garbage
+        public = certificate.public_key.asn1.dump()
+    except Exception as error:
         raise CertificateError(f"{which}.crt is not a certificate") from error
     try:
         key = asymmetric.load_private_key(pair.key)
-        public = key.public_key.asn1.dump()
+        same = key.public_key.asn1.dump() == public
     except Exception as error:
         raise CertificateError(f"{which}.key is not a private key") from error
-    if public != certificate.public_key.asn1.dump():
+    if not same:
         raise CertificateError(f"{which}.key is not the key of {which}.crt")
-    return certificate.asn1
+    return _key_pair(certificate, key), certificate.asn1
+
+
+def _validity(certificate: x509.Certificate) -> Validity:
+    return Validity(
+        certificate.not_valid_before.astimezone(UTC), certificate.not_valid_after.astimezone(UTC)
+    )
 
 
 def _set_lifetime(builder: CertificateBuilder, now: datetime, lifetime: timedelta) -> None:

@@ -126,8 +126,12 @@ class Cluster:
 
     async def version(self) -> ClusterVersion:
         """The API server's version."""
-        answer = await self._request("GET", "/version", what="read the API server's version")
-        return ClusterVersion.parse(str(pods.mapping(answer).get("gitVersion")))
+        what = "read the API server's version"
+        answer = await self._request("GET", "/version", what=what)
+        try:
+            return ClusterVersion.parse(str(pods.mapping(answer).get("gitVersion")))
+        except ValueError as error:
+            raise Refused(f"cannot {what}: {error}; is this an API server?") from error
 
     async def list_configs(self) -> list[Json]:
         """Every ``ShieldSidecarConfig`` of the cluster, read in pages.
@@ -139,7 +143,7 @@ class Cluster:
         query = {"limit": str(_PAGE)}
         while True:
             page = await self._request("GET", _CONFIGS, query=query, what=f"list {names.PLURAL}")
-            found += page.get("items") or []
+            found += pods.items(page, "items")
             proceed = pods.mapping(page, "metadata").get("continue")
             if not proceed:
                 return found
@@ -211,7 +215,7 @@ class Cluster:
             _secret_path(namespace, name),
             body={"metadata": {"resourceVersion": resource_version}, "data": _encoded(data)},
             content_type=_MERGE_PATCH,
-            what=f"replace the content of Secret {namespace}/{name}",
+            what=f"replace the content of Secret {namespace}/{name} (deleted, it is made anew)",
         )
 
     # --- The webhook configuration, and what owns it ----------------------------------------------

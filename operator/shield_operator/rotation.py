@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from shield_operator.certificates import (
     Bundle,
     CertificateError,
+    KeyPair,
     issue_bundle,
     read_bundle,
     renew_leaf,
@@ -40,8 +41,7 @@ class SharedCertificate:
         self._hosts = served_hosts(settings)
         self._now = now
         self._loaded: Bundle | None = None
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context = _server_context()
         self.available = asyncio.Event()
         """Set when the context has a certificate for the first time."""
 
@@ -65,11 +65,11 @@ class SharedCertificate:
             bundle = await self._shared_bundle()
         if bundle == self._loaded:
             return False
-        _load(self.context, bundle)
+        _load(self.context, bundle.leaf)
         is_new = self._loaded is None or self._loaded.authority != bundle.authority
         self._loaded = bundle
         self.available.set()
-        logger.info("serving with a certificate that ends at %s", bundle.not_after.isoformat())
+        logger.info("serving with a certificate until %s", bundle.leaf_validity.not_after)
         return is_new
 
     async def _shared_bundle(self) -> Bundle:
@@ -82,17 +82,21 @@ class SharedCertificate:
             await self._cluster.create_tls_secret(namespace, name, bundle.as_secret_data())
             logger.info("created Secret %s/%s with a new certificate", namespace, name)
             return bundle
+        now = self._now()
         try:
             found = read_bundle(data)
-        except CertificateError as error:
-            bundle, why = self._loaded or issue_bundle(self._hosts, self._now()), str(error)
+            _load(_server_context(), found.leaf)
+        except (CertificateError, ssl.SSLError) as error:
+            bundle, why = self._loaded or issue_bundle(self._hosts, now), str(error)
         else:
-            reason = found.why_renew(self._hosts, self._now())
-            if reason is None:
-                return found
             # The names of the others stay in, or replicas of different settings would take turns.
             hosts = sorted(found.hosts.union(self._hosts))
-            bundle, why = renew_leaf(found.authority, hosts, self._now()), reason
+            if reason := found.why_replace(now):
+                bundle, why = issue_bundle(hosts, now), reason
+            elif reason := found.why_renew(self._hosts, now):
+                bundle, why = renew_leaf(found.authority, hosts, now), reason
+            else:
+                return found
         await self._cluster.replace_tls_secret(namespace, name, bundle.as_secret_data(), version)
         logger.warning("replaced the certificate in Secret %s/%s: %s", namespace, name, why)
         return bundle
@@ -106,9 +110,19 @@ def served_hosts(settings: Settings) -> tuple[str, ...]:
     return (service, urlsplit(settings.webhook_url).hostname or "")
 
 
-def _load(context: ssl.SSLContext, bundle: Bundle) -> None:
-    """Make new connections use this leaf. Python takes it from a file only."""
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _load(context: ssl.SSLContext, leaf: KeyPair) -> None:
+    """Make new connections use this leaf. Python takes it from a file only.
+
+    Raises:
+        ssl.SSLError: where OpenSSL does not like it.
+    """
     with tempfile.NamedTemporaryFile() as file:
-        file.write(bundle.leaf.certificate + bundle.leaf.key)
+        file.write(leaf.certificate + leaf.key)
         file.flush()
         context.load_cert_chain(file.name)

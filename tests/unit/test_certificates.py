@@ -1,9 +1,11 @@
 """Certificates: issued, read back, renewed in time, and never mixed up."""
 
+import base64
 import contextlib
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -14,6 +16,7 @@ from shield_operator.certificates import (
     LEAF_LIFETIME,
     Bundle,
     CertificateError,
+    ascii_host,
     issue_bundle,
     read_bundle,
     renew_leaf,
@@ -31,7 +34,7 @@ def bundle() -> Bundle:
 def test_a_bundle_survives_the_secret(bundle: Bundle) -> None:
     assert read_bundle(bundle.as_secret_data()) == bundle
     assert bundle.hosts == set(HOSTS)
-    assert bundle.not_after == NOW + LEAF_LIFETIME
+    assert bundle.leaf_validity.not_after == NOW + LEAF_LIFETIME
 
 
 def test_openssl_trusts_the_leaf_by_its_authority(tmp_path: Path) -> None:
@@ -62,13 +65,47 @@ def test_a_renewed_leaf_keeps_the_authority(bundle: Bundle) -> None:
     later = NOW + timedelta(days=70)
     renewed = renew_leaf(bundle.authority, HOSTS, later)
     assert renewed.authority == bundle.authority
-    assert renewed.not_after == later + LEAF_LIFETIME
+    assert renewed.leaf_validity.not_after == later + LEAF_LIFETIME
 
 
 def test_a_leaf_is_renewed_with_a_third_of_its_time_left(bundle: Bundle) -> None:
     assert bundle.why_renew(HOSTS, NOW + timedelta(days=59)) is None
-    assert "ends at" in (bundle.why_renew(HOSTS, NOW + timedelta(days=61)) or "")
+    assert "is good from" in (bundle.why_renew(HOSTS, NOW + timedelta(days=61)) or "")
+    assert "is good from" in (bundle.why_renew(HOSTS, NOW - timedelta(days=1)) or "")
     assert bundle.why_renew([*HOSTS, "new.svc"], NOW) == "it is not for new.svc"
+
+
+def test_an_authority_that_is_not_good_now_is_replaced(bundle: Bundle) -> None:
+    assert bundle.why_replace(NOW) is None
+    assert bundle.why_replace(NOW + timedelta(days=3649)) is None
+    for moment in (NOW + timedelta(days=3651), NOW - timedelta(days=1)):
+        assert "its authority is good from" in (bundle.why_replace(moment) or "")
+
+
+@pytest.mark.parametrize("name", ["xn--bcher-kva.example", "0:0:0:0:0:0:0:1", "10.0.0.1"])
+def test_hosts_come_back_in_the_form_that_settings_have_them(name: str) -> None:
+    found = read_bundle(issue_bundle([name], NOW).as_secret_data())
+    assert found.hosts == {ascii_host(name)}
+    assert found.why_renew([ascii_host(name)], NOW) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pem: pem.rstrip(),
+        lambda pem: b"\n\n" + pem + b"trailing junk",
+        lambda pem: pem.replace(b"\n", b"\r\n"),
+        lambda pem: base64.b64decode(b"".join(pem.splitlines()[1:-1])),
+    ],
+    ids=["no last line break", "junk around", "CRLF", "DER"],
+)
+@pytest.mark.parametrize("key", ["tls.crt", "tls.key", "ca.crt", "ca.key"])
+def test_what_can_be_read_is_encoded_anew(
+    bundle: Bundle, key: str, change: Callable[[bytes], bytes]
+) -> None:
+    """OpenSSL is pickier than oscrypto: what it gets is always the same clean PEM."""
+    data = bundle.as_secret_data()
+    assert read_bundle({**data, key: change(data[key])}).as_secret_data() == data
 
 
 def test_what_is_missing_or_garbage_is_named(bundle: Bundle) -> None:
