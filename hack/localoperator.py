@@ -20,6 +20,7 @@ from typing import Self
 import yaml
 
 from controlplane import ControlPlane
+from controlplane.processes import tied_to_this_process
 from manifests import INSTALL
 
 NAME = "llm-shield-operator"
@@ -97,7 +98,7 @@ class OperatorProcess:
         program = Path(sys.executable).with_name("shield-operator")
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [program, "run"],
+                [*tied_to_this_process(), str(program), "run"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -141,6 +142,12 @@ class OperatorProcess:
             return response.status, response.read().decode()
         finally:
             connection.close()
+
+    def peak_memory(self) -> int:
+        """Bytes that it has had resident at the most (Linux)."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
+        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1024
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log."""

@@ -18,6 +18,7 @@ _Found = TypeVar("_Found")
 
 INJECT = {"llm-shield.io/inject": "enabled"}
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/llm-shield-operator"
+_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 CONFIGS = "/apis/llm-shield.io/v1alpha1/namespaces/{}/shieldsidecarconfigs"
 
 
@@ -120,8 +121,18 @@ class WebhookClient:
 
     def review(self, namespace: str, pod: Any) -> Any:
         """The response to a review of this pod's creation."""
+        status, content = self.request(self.body(namespace, pod))
+        assert status == HTTPStatus.OK, content
+        answer = json.loads(content)
+        assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+        assert answer["response"]["uid"] == _UID
+        return answer["response"]
+
+    @staticmethod
+    def body(namespace: str, pod: Any) -> bytes:
+        """A review of this pod's creation."""
         request = {
-            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "uid": _UID,
             "resource": {"group": "", "version": "v1", "resource": "pods"},
             "operation": "CREATE",
             "namespace": namespace,
@@ -129,12 +140,7 @@ class WebhookClient:
             "object": pod,
         }
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-        status, content = self.request(json.dumps(body).encode())
-        assert status == HTTPStatus.OK, content
-        answer = json.loads(content)
-        assert (answer["apiVersion"], answer["kind"]) == (body["apiVersion"], body["kind"])
-        assert answer["response"]["uid"] == request["uid"]
-        return answer["response"]
+        return json.dumps(body).encode()
 
 
 def operations(response: Any) -> list[Any]:

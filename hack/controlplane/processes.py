@@ -41,7 +41,7 @@ class Program:
             raise ProgramError(f"{self.name} was already started: stop it first.")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*_tied_to_this_process(), *self._command],
+                [*tied_to_this_process(), *self._command],
                 cwd=self._directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -86,7 +86,7 @@ def stop(programs: Iterable[Program], *, grace: float) -> None:
         program.wait(deadline - time.monotonic())
 
 
-def _tied_to_this_process() -> tuple[str, ...]:
+def tied_to_this_process() -> tuple[str, ...]:
     """Return a command prefix that has the program die with this process, where that works.
 
     Linux ties it to the *thread* that forks. A worker thread may end long before its process, so

@@ -11,21 +11,20 @@ docs/adr/0004-what-a-failure-answers.md):
 """
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import kopf
 from aiohttp import web
 
-from shield_operator import names, patch, pods
+from shield_operator import names, patch
 from shield_operator.decision import Ignore, Inject, Skip, decide, one_line
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
+from shield_operator.review import BadReviewError, Review, read_review
 from shield_operator.rotation import SharedCertificate
 from shield_operator.settings import UninjectedPodPolicy
 from shield_operator.state import State
@@ -35,79 +34,14 @@ logger = logging.getLogger(__name__)
 _LARGEST_REVIEW: Final = 8 * 2**20
 """Bytes. The API server takes objects of 3 MiB; a review holds one, and a little around it."""
 
+_LARGE_REVIEW: Final = 256 * 2**10
+"""Bytes. Larger ones are taken one at a time: each may take many times its size of memory."""
+
 _SHUTDOWN: Final = 5.0
 """Seconds that a request under way may still take when the listener closes."""
-
-
-# --- The review -----------------------------------------------------------------------------------
-
-
-class BadReviewError(Exception):
-    """What was sent is not an admission review that can be answered; says why in a sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Review:
-    """An admission review, read from bytes that anybody may have sent."""
-
-    body: Json
-    uid: str
-    namespace: str
-    pod: Json
-
-    @property
-    def is_pod_creation(self) -> bool:
-        """Whether it is about what we are registered for. Anything else is none of our business."""
-        request = self.body["request"]
-        resource = pods.mapping(request, "resource")
-        return (
-            (resource.get("group"), resource.get("resource")) == ("", "pods")
-            and not request.get("subResource")
-            and request.get("operation") == "CREATE"
-        )
-
-    def __str__(self) -> str:
-        """The pod, for a log line: nothing of its content."""
-        return f"pod {self.namespace}/{pods.described(self.pod)}"
-
-
-def read_review(content: bytes) -> Review:
-    """Read an ``AdmissionReview`` of ``admission.k8s.io/v1``.
-
-    Raises:
-        BadReviewError: where it is none.
-    """
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise BadReviewError("the body is not JSON") from error
-    if not isinstance(body, dict) or body.get("kind") != "AdmissionReview":
-        raise BadReviewError("the body is not an AdmissionReview")
-    if body.get("apiVersion") != "admission.k8s.io/v1":
-        raise BadReviewError("the AdmissionReview is not of version admission.k8s.io/v1")
-    request = body.get("request")
-    if not isinstance(request, dict):
-        raise BadReviewError("request is missing")
-    uid = request.get("uid")
-    if not isinstance(uid, str) or not uid:
-        raise BadReviewError("request.uid is missing")
-    review = Review(body, uid, str(request.get("namespace") or ""), request.get("object"))
-    if review.is_pod_creation:
-        _check_pod_creation(request)
-    return review
-
-
-def _check_pod_creation(request: Mapping[str, Json]) -> None:
-    pod = request.get("object")
-    if not isinstance(pod, dict):
-        raise BadReviewError("request.object is missing")
-    for field in ("metadata", "spec"):
-        if not isinstance(pod.get(field), dict):
-            raise BadReviewError(f"request.object.{field} is not an object")
-    if not isinstance(request.get("userInfo"), dict):
-        raise BadReviewError("request.userInfo is missing")
-    if not request.get("namespace"):
-        raise BadReviewError("request.namespace is missing")
+_HANDSHAKE: Final = 5.0
+"""Seconds that a TLS handshake may take; half-open connections must not pile up."""
+_BACKLOG: Final = 128
 
 
 _current: ContextVar[Review] = ContextVar("review")
@@ -160,7 +94,11 @@ def inject(state: State, metrics: Metrics, answer: kopf.Patch, warnings: list[st
 
 
 class AdmissionServer(kopf.WebhookServer):
-    """Serves ``POST /inject`` with a certificate that others keep fresh in the TLS context."""
+    """Serves ``POST /inject`` with a certificate that others keep fresh in the TLS context.
+
+    For Kopf it is the webhook server that takes over its way to the handler. The listener is a loop
+    of ours beside Kopf: when Kopf has to be started again, admissions go on.
+    """
 
     def __init__(
         self,
@@ -170,53 +108,82 @@ class AdmissionServer(kopf.WebhookServer):
         *,
         host: str | None,
     ) -> None:
-        super().__init__(addr=host, port=state.settings.webhook_port, context=certificate.context)
+        super().__init__(context=certificate.context)
+        self._host = host
         self._state = state
         self._metrics = metrics
         self._certificate = certificate
+        self._handler: Any = None
+        self._one_large_review = asyncio.Lock()
 
     async def __call__(self, fn: Any) -> AsyncIterator[Any]:  # noqa: ANN401  # Kopf's own types
-        """Serve for as long as the operator runs; `fn` is Kopf's way to the handler."""
+        """Take over `fn`, Kopf's way to the handler, for as long as this Kopf runs and longer."""
+        self._handler = fn
+        self._state.connected = True
+        yield {}
+        await asyncio.Event().wait()
 
-        async def answer(request: web.Request) -> web.Response:
-            return await self._answer(fn, request)
+    async def serve(self) -> None:
+        """Listen, from the first certificate on until cancelled.
 
+        Raises:
+            OSError: where the port cannot be listened on.
+        """
         await self._certificate.available.wait()
+        port = self._state.settings.webhook_port
         app = web.Application(client_max_size=_LARGEST_REVIEW)
-        app.add_routes([web.post(names.INJECT_PATH, answer)])
+        app.add_routes([web.post(names.INJECT_PATH, self._answer)])
         runner = web.AppRunner(
             app, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN
         )
         await runner.setup()
         try:
-            site = web.TCPSite(runner, self.addr, self.port or 0, ssl_context=self.context)
-            await site.start()
-            self._state.serving = True
-            logger.info("serving admissions on port %d", self.port)
-            yield {}
-            await asyncio.Event().wait()
+            # As aiohttp's TCPSite does, which has no way to bound the handshake.
+            listener = await asyncio.get_running_loop().create_server(
+                cast("web.Server", runner.server),
+                self._host,
+                port,
+                ssl=self.context,
+                ssl_handshake_timeout=_HANDSHAKE,
+                backlog=_BACKLOG,
+            )
+            async with listener:
+                self._state.serving = True
+                logger.info("serving admissions on port %d", port)
+                await asyncio.Event().wait()
         finally:
             self._state.serving = False
             await runner.cleanup()
 
-    async def _answer(self, fn: Any, request: web.Request) -> web.Response:  # noqa: ANN401
-        response = await self._respond(fn, await request.read())
+    async def _answer(self, request: web.Request) -> web.Response:
+        try:
+            content = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            logger.warning("a review of more than %d bytes was refused", _LARGEST_REVIEW)
+            raise
+        except Exception as error:  # noqa: BLE001  # bad chunks, encodings: whatever was sent
+            return _bad_request(f"the body cannot be read: {error}")
+        if len(content) <= _LARGE_REVIEW:
+            response = await self._respond(content)
+        else:
+            async with self._one_large_review:
+                response = await self._respond(content)
         if self._state.draining:
             response.force_close()
         return response
 
-    async def _respond(self, fn: Any, content: bytes) -> web.Response:  # noqa: ANN401
-        if not self._state.listed:
-            return self._failed("the configs have not been listed yet")
+    async def _respond(self, content: bytes) -> web.Response:
+        if not self._state.listed or self._handler is None:
+            return self._failed("the operator is only starting: no pod can be decided about yet")
         try:
             review = read_review(content)
         except BadReviewError as error:
-            return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{error}\n")
+            return _bad_request(str(error))
         if not review.is_pod_creation:
             return web.json_response(_allowed(review))
         token = _current.set(review)
         try:
-            answer = await fn(review.body)
+            answer = await self._handler(review.body)
         except Exception:  # whatever it is, failurePolicy decides about the pod
             logger.exception("%s: the operator failed", review)
             return self._failed(f"the operator failed on {review}; its log says why")
@@ -231,6 +198,10 @@ class AdmissionServer(kopf.WebhookServer):
     def _failed(self, sentence: str) -> web.Response:
         self._metrics.admissions.labels("failed", "").inc()
         return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text=f"{sentence}\n")
+
+
+def _bad_request(sentence: str) -> web.Response:
+    return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{sentence}\n")
 
 
 def _allowed(review: Review) -> Json:

@@ -16,6 +16,9 @@ def configure(settings: Settings) -> None:
     objects = logging.getLogger("kopf.objects")
     objects.setLevel(logging.WARNING)
     objects.addFilter(_not_a_denial)
+    # Protocol errors of strangers on our ports, each with a traceback; what reaches our code is
+    # caught and logged there.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
 
 
 def _not_a_denial(record: logging.LogRecord) -> bool:

@@ -2,8 +2,10 @@
 
 import asyncio
 import ipaddress
+import itertools
 import logging
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Final
@@ -14,6 +16,7 @@ import kopf
 from shield_operator import admission, names
 from shield_operator.admission import AdmissionServer
 from shield_operator.cluster import Cluster, ClusterError
+from shield_operator.decision import one_line
 from shield_operator.health import serve_health
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
@@ -40,8 +43,19 @@ CONNECT_INTERVAL: Final = 5.0
 DRAIN: Final = 10.0
 """Seconds to go on serving after SIGTERM, until no API server sends anything here any more."""
 
+KOPF_BACKOFF: Final = 1.0
+LONGEST_KOPF_BACKOFF: Final = 30.0
+"""Seconds before Kopf is started again after it has given up."""
+
 WATCH_TIMEOUT: Final = 240
 """Seconds after which a watch is begun anew, so that a silently dead one does not last."""
+
+
+class _Backoffs:
+    """Seconds between Kopf's tries of a request, without end: watches outlast the API server."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((1, 2), itertools.repeat(5))
 
 
 async def run(settings: Settings) -> None:
@@ -67,6 +81,9 @@ class Operator:
         self._certificate = SharedCertificate(cluster, settings)
         self._publisher = Publisher(cluster, settings, self._state)
         self._reconciler = Reconciler(cluster, self._state)
+        self._server = AdmissionServer(
+            self._state, self._metrics, self._certificate, host=_listening_host(settings)
+        )
         self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
         self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
 
@@ -92,15 +109,15 @@ class Operator:
 
     def _kopf_settings(self) -> kopf.OperatorSettings:
         settings = kopf.OperatorSettings()
-        settings.admission.server = AdmissionServer(
-            self._state, self._metrics, self._certificate, host=_listening_host(self._settings)
-        )
+        settings.admission.server = self._server
         settings.admission.managed = None  # docs/adr/0001-own-webhook-configuration.md
         settings.posting.enabled = False
         settings.watching.server_timeout = WATCH_TIMEOUT
         settings.watching.client_timeout = WATCH_TIMEOUT + 10
         settings.networking.request_timeout = 30
         settings.networking.connect_timeout = 10
+        settings.networking.error_backoffs = _Backoffs()
+        settings.process.ultimate_exiting_timeout = None  # it would kill us after a restart of Kopf
         return settings
 
     # --- What is repeated -------------------------------------------------------------------------
@@ -152,7 +169,7 @@ class Operator:
         port = self._settings.health_port
         async with serve_health(host, port, self._state.not_ready, self._metrics):
             if await self._reach_api_server():
-                await self._run_kopf()
+                await self._serve()
 
     async def _reach_api_server(self) -> bool:
         """Wait for the API server; False where a signal came first."""
@@ -167,21 +184,56 @@ class Operator:
                 await asyncio.wait_for(self._stop.wait(), CONNECT_INTERVAL)
         return False
 
-    async def _run_kopf(self) -> None:
+    async def _serve(self) -> None:
+        """Everything at once, until a signal says stop; Kopf goes first, the listener last."""
         async with asyncio.TaskGroup() as group:
-            loops = [group.create_task(loop.run()) for loop in self._loops()]
-            ours = asyncio.all_tasks()  # Kopf cancels all others in the end
-            tasks = await kopf.spawn_tasks(
-                registry=self._registry(),
-                settings=self._kopf_settings(),
-                standalone=True,
-                clusterwide=True,
-                stop_flag=self._stop,
-            )
-            self._take_signals()  # back from Kopf, which would close the listener at once
-            await kopf.run_tasks(tasks, ignored=ours)
-            for loop in loops:
-                loop.cancel()
+            coroutines = [self._server.serve(), *(loop.run() for loop in self._loops())]
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+            await self._supervise_kopf()
+            for task in tasks:
+                task.cancel()
+
+    async def _supervise_kopf(self) -> None:
+        """Run Kopf, and again where it gives up: a lost permission or token must not end us.
+
+        Meanwhile admissions are answered, and the list of configs is read once a minute.
+        """
+        backoff = KOPF_BACKOFF
+        while not self._stop.is_set():
+            try:
+                await self._run_kopf()
+            except Exception as error:  # noqa: BLE001  # whatever it is, the next try may do
+                sentence = one_line(str(error) or repr(error))
+                logger.error(  # noqa: TRY400  # Kopf has logged its traceback
+                    "Kopf has given up: %s; starting it again in %.0f s", sentence, backoff
+                )
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), backoff)
+                backoff = min(2 * backoff, LONGEST_KOPF_BACKOFF)
+
+    async def _run_kopf(self) -> None:
+        """Run Kopf until it is stopped.
+
+        Raises:
+            Exception: what made it give up.
+        """
+        tasks = await kopf.spawn_tasks(
+            registry=self._registry(),
+            settings=self._kopf_settings(),
+            standalone=True,
+            clusterwide=True,
+            stop_flag=self._stop,
+        )
+        self._take_signals()  # back from Kopf, which would close everything at once
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # Not `kopf.run_tasks`: that ends all other tasks of the process too, ours included.
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        for task in done:
+            task.result()
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ import pytest
 
 import examples
 from controlplane import ControlPlane
-from localoperator import OperatorProcess
+from localoperator import NAME, NAMESPACE, OperatorProcess
 from support import (
     INJECT,
     WebhookClient,
@@ -74,6 +74,43 @@ def test_under_deny_a_skipped_pod_is_refused_and_others_are_not(
         assert create_pod(own_control_plane, "shop", opted_out)[0] == HTTPStatus.CREATED
         _, metrics = operator.get("/metrics")
         assert 'outcome="denied",reason="no-sidecar-config"} 1.0' in metrics
+
+
+def test_an_operator_that_lost_its_account_answers_on(own_control_plane: ControlPlane) -> None:
+    """Kopf gives up for want of a valid token; admissions need neither Kopf nor a token."""
+    make_namespace(own_control_plane, "shop", INJECT)
+    apply(own_control_plane, examples.config(namespace="shop", secretName=None))
+    with OperatorProcess(own_control_plane) as operator:
+        operator.wait_ready()
+        own_control_plane.kubectl("delete", "serviceaccount", NAME, f"--namespace={NAMESPACE}")
+        own_control_plane.stop_apiserver()  # ends the watches, which were let in before
+        own_control_plane.start_apiserver()
+        eventually(lambda: "Kopf has given up: " in operator.log_tail(10_000), 60)
+        for _ in range(3):
+            _, pod = create_pod(own_control_plane, "shop", examples.pod())
+            assert has_sidecar(pod)
+        assert operator.get("/readyz")[0] == HTTPStatus.OK
+
+
+def test_a_pod_that_is_huge_and_never_valid_is_refused_before_it_costs_anything(
+    webhook: WebhookClient, operator: OperatorProcess
+) -> None:
+    """Admission comes before validation: 650,000 nameless variables in 2 MB."""
+    pod = examples.pod()
+    pod["spec"]["containers"][0]["env"] = [{}] * 650_000
+    request = webhook.body("nowhere", pod)
+    before = operator.peak_memory()
+    status, answer = webhook.request(request)
+    assert (status, answer) == (
+        HTTPStatus.BAD_REQUEST,
+        b"the body holds more than 200000 objects and lists\n",
+    )
+    assert operator.peak_memory() - before < 32 * 2**20
+
+
+def test_half_open_connections_are_dropped(operator: OperatorProcess) -> None:
+    with socket.create_connection(("127.0.0.1", operator.webhook_port), timeout=10) as silent:
+        assert silent.recv(1) == b""  # closed by the operator, after 5 s
 
 
 @pytest.fixture(scope="module")

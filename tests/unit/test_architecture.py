@@ -13,6 +13,8 @@ PURE = (
     "settings",
     "model",
     "pods",
+    "resources",
+    "review",
     "selection",
     "decision",
     "plan",

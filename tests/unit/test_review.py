@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from examples import pod
-from shield_operator.admission import BadReviewError, read_review
+from shield_operator.review import BadReviewError, read_review
 
 REQUEST: dict[str, Any] = {
     "uid": "u-1",
@@ -56,6 +56,7 @@ def test_anything_else_is_none_of_our_business(changes: dict[str, Any]) -> None:
         (b"{", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 100_000, "not JSON"),
+        (b"[" + b"{}," * 210_000 + b"{}]", "more than 200000"),
         (b"[]", "not an AdmissionReview"),
         (b'{"kind": "Pod"}', "not an AdmissionReview"),
         (review().replace(b"io/v1", b"io/v1beta1"), "not of version"),
