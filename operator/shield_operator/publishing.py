@@ -2,11 +2,13 @@
 
 import logging
 
+from shield_operator import names
 from shield_operator.cluster import Cluster, Forbidden, NotFound
+from shield_operator.contention import RewriteLimit
 from shield_operator.model import Json
 from shield_operator.settings import Settings
 from shield_operator.state import State
-from shield_operator.webhook import carries, configuration, differs
+from shield_operator.webhook import carries, configuration, differs, foreign_match_conditions
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +20,8 @@ class Publisher:
         self._cluster = cluster
         self._settings = settings
         self._state = state
+        self._limit = RewriteLimit()
+        self._seen: set[str] = set()
 
     async def publish(self, authority: bytes) -> None:
         """Compare the live object with ours, and write only where they differ.
@@ -31,10 +35,26 @@ class Publisher:
         wanted = configuration(self._settings, authority, await self._owner())
         live = await self._live()
         if live is None or differs(live, wanted):
+            if not self._limit.allows(names.OPERATOR, wanted):
+                self._tell_once(
+                    "somebody else keeps changing the webhook configuration: "
+                    "it is set right once a minute only"
+                )
+                return
             live = await self._cluster.apply_webhook_configuration(wanted)
             logger.info("applied the webhook configuration")
+        for webhook, condition in foreign_match_conditions(live, wanted):
+            self._tell_once(
+                f"match condition {condition} of webhook {webhook} is not the operator's: "
+                "pods that it leaves out start without the shield"
+            )
         if carries(live, authority):
             self._state.published = True
+
+    def _tell_once(self, sentence: str) -> None:
+        if sentence not in self._seen:
+            logger.warning(sentence)
+        self._seen.add(sentence)
 
     async def _owner(self) -> str:
         """Our ClusterRole's uid: looked at before every write.

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from shield_operator import names
 from shield_operator.cluster import Cluster, ClusterError, NotFound, Unreachable
-from shield_operator.decision import SecretState
+from shield_operator.contention import RewriteLimit
+from shield_operator.decision import SecretState, one_line
 from shield_operator.model import ConfigRef
 from shield_operator.state import State
 from shield_operator.status import ready, referenced_secrets, status_to_write
@@ -28,6 +29,7 @@ class Reconciler:
         self._state = state
         self._now = now
         self._pending: set[ConfigRef] = set()
+        self._limit = RewriteLimit()
 
     def enqueue(self, ref: ConfigRef) -> None:
         """Look at this config in the next run."""
@@ -63,6 +65,7 @@ class Reconciler:
     async def _reconcile(self, ref: ConfigRef) -> None:
         entry = self._state.configs.get(ref)
         if entry is None:
+            self._limit.forget(ref)
             return
         secrets = {}
         for name in referenced_secrets(entry, self._state.settings):
@@ -70,11 +73,11 @@ class Reconciler:
             secrets[name] = SecretState.PRESENT if exists else SecretState.ABSENT
         condition = ready(entry, secrets)
         status = status_to_write(entry, condition, self._state.statuses.get(ref), self._now())
-        if status is None:
+        if status is None or not self._limit.allows(ref, (condition, entry.config.generation)):
             return
         try:
             written = await self._cluster.apply_status(ref, status)
         except NotFound:
             return  # deleted meanwhile; the watch will say so
         self._state.status_written(ref, written)
-        logger.info("%s %s: %s, %s", names.KIND, ref, condition.reason, condition.message)
+        logger.info("%s %s: %s, %s", names.KIND, ref, condition.reason, one_line(condition.message))

@@ -4,6 +4,7 @@ https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-con
 """
 
 import base64
+from collections.abc import Iterator
 from typing import Final
 
 from shield_operator import names, pods
@@ -155,3 +156,17 @@ def carries(live: Json, ca_bundle: bytes) -> bool:
         if pods.mapping(hook, "clientConfig").get("caBundle") == encoded
     }
     return {names.NAMESPACE_WEBHOOK, names.POD_WEBHOOK} <= trusting
+
+
+def foreign_match_conditions(live: Json, wanted: Json) -> Iterator[tuple[str, str]]:
+    """Webhook and name of each match condition that others have added to ours.
+
+    They stay (they are others' to take away), but each can keep pods from us without a trace.
+    """
+    ours = {hook["name"]: hook["matchConditions"] for hook in wanted["webhooks"]}
+    for hook in pods.items(live, "webhooks"):
+        name = str(hook.get("name"))
+        known = {condition["name"] for condition in ours.get(name, [])}
+        for condition in pods.items(hook, "matchConditions") if name in ours else []:
+            if condition.get("name") not in known:
+                yield name, str(condition.get("name"))

@@ -2,7 +2,9 @@
 
 import base64
 import ssl
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +14,8 @@ import examples
 from controlplane import ControlPlane
 from localoperator import NAME, NAMESPACE, OperatorProcess
 from relay import Relay
+from shield_operator.certificates import issue_bundle
+from shield_operator.contention import BURST
 from support import (
     INJECT,
     WEBHOOKS,
@@ -119,21 +123,66 @@ def test_a_deleted_secret_comes_back_and_nobody_notices(
 def test_garbage_in_the_secret_is_replaced_and_nobody_notices(
     own_control_plane: ControlPlane, replicas: Replicas
 ) -> None:
-    first, _ = replicas
     before = secret(own_control_plane)["data"]
-    own_control_plane.kubectl(
-        "patch",
-        "secret",
-        f"{NAME}-tls",
-        f"--namespace={NAMESPACE}",
-        "--type=merge",
-        '--patch={"data": {"tls.key": "Z2FyYmFnZQ=="}}',
-    )
+    other = issue_bundle(["127.0.0.1"], datetime.now(UTC)).as_secret_data()
+    for garbage, complaint in (
+        ({"tls.key": b"garbage"}, "tls.key is not a private key"),
+        ({"tls.crt": b""}, "tls.crt is not a certificate"),
+        ({"ca.crt": None}, "ca.crt is missing"),
+        ({"tls.crt": other["tls.crt"]}, "tls.key is not the key of tls.crt"),
+    ):
+        put_into_secret(own_control_plane, garbage)
 
-    def repaired() -> bool:
-        assert_injects(own_control_plane, 1)
-        return bool(secret(own_control_plane)["data"] == before)
+        def repaired() -> bool:
+            assert_injects(own_control_plane, 1)
+            return bool(secret(own_control_plane)["data"] == before)
 
-    eventually(repaired)
-    assert any("tls.key is not a private key" in r.log_tail(100) for r in replicas)
-    assert served_certificate(first)
+        eventually(repaired)
+        assert any(complaint in replica.log_tail(100) for replica in replicas)
+
+
+def test_a_secret_that_openssl_reads_badly_is_served_all_the_same(
+    own_control_plane: ControlPlane, replicas: Replicas
+) -> None:
+    """Without its last line break, as ``--from-literal="$(cat tls.crt)"`` makes it."""
+    del replicas
+    data = {
+        key: base64.b64decode(value) for key, value in secret(own_control_plane)["data"].items()
+    }
+    put_into_secret(own_control_plane, {key: value.rstrip() for key, value in data.items()})
+    with OperatorProcess(own_control_plane) as fresh:
+        fresh.wait_ready()
+        assert_injects(own_control_plane, 3)
+
+
+def put_into_secret(control_plane: ControlPlane, data: Mapping[str, bytes | None]) -> None:
+    encoded = {
+        key: None if value is None else base64.b64encode(value).decode()
+        for key, value in data.items()
+    }
+    path = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
+    status, answer = control_plane.request("PATCH", path, {"data": encoded})
+    assert status == HTTPStatus.OK, answer
+
+
+def test_replicas_of_different_settings_do_not_fight_without_end(
+    own_control_plane: ControlPlane, relay: Relay
+) -> None:
+    """As in a rollout that changes a setting: each undoes the other's writes, but not for ever."""
+    make_namespace(own_control_plane, "shop", INJECT)
+    apply(own_control_plane, examples.config(namespace="shop", image=None, secretName=None))
+    url = f"https://127.0.0.1:{relay.port}"
+    changed = {"K8S_SIDECAR_IMAGE": examples.IMAGE, "FAILURE_POLICY": "Ignore"}
+    with (
+        OperatorProcess(own_control_plane, webhook_url=url) as old,
+        OperatorProcess(own_control_plane, webhook_url=url, environment=changed) as new,
+    ):
+        relay.set_backends(old.webhook_port, new.webhook_port)
+        old.wait_ready()
+        new.wait_ready()
+        time.sleep(15)
+        writes = [
+            sum(replica.log_tail(10_000).count(line) for replica in (old, new))
+            for line in ("applied the webhook configuration", "ShieldSidecarConfig shop/shield:")
+        ]
+        assert max(writes) <= 2 * BURST + 2, writes

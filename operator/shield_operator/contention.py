@@ -1,0 +1,49 @@
+"""Patience with another writer of what we write."""
+
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final
+
+from shield_operator.model import Json
+
+BURST: Final = 6
+"""How often the same thing is written at once, after somebody else has changed it."""
+INTERVAL: Final = 60.0
+"""Seconds between two more writes of it."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    content: Json
+    writes: float
+    since: float
+
+
+class RewriteLimit:
+    """Limits how often the same content is written to the same place again.
+
+    A hand edit is undone at once. Two programs that undo each other would go on for ever, each
+    write waking the other; of that, one write a minute is left, by which both can be seen.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._budgets: dict[Hashable, _Budget] = {}
+
+    def allows(self, place: Hashable, content: Json) -> bool:
+        """Whether this may be written now; a write that is allowed is counted."""
+        now = self._now()
+        budget = self._budgets.get(place)
+        if budget is None or budget.content != content:
+            budget = self._budgets[place] = _Budget(content, BURST, now)
+        budget.writes = min(BURST, budget.writes + (now - budget.since) / INTERVAL)
+        budget.since = now
+        if budget.writes < 1:
+            return False
+        budget.writes -= 1
+        return True
+
+    def forget(self, place: Hashable) -> None:
+        """The place is gone."""
+        self._budgets.pop(place, None)

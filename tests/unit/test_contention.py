@@ -1,0 +1,46 @@
+"""Patience with another writer: a hand edit is undone at once, a fight is slowed down."""
+
+from shield_operator.contention import BURST, INTERVAL, RewriteLimit
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def allowed(limit: RewriteLimit, times: int, place: str = "a", content: str = "x") -> int:
+    return sum(limit.allows(place, content) for _ in range(times))
+
+
+def test_the_same_again_is_written_a_few_times_and_then_once_a_minute() -> None:
+    clock = Clock()
+    limit = RewriteLimit(clock)
+    assert allowed(limit, 100) == BURST
+    for _ in range(3):
+        clock.now += INTERVAL
+        assert allowed(limit, 100) == 1
+
+
+def test_patience_comes_back_with_quiet() -> None:
+    clock = Clock()
+    limit = RewriteLimit(clock)
+    allowed(limit, 100)
+    clock.now += 100 * INTERVAL
+    assert allowed(limit, 100) == BURST
+
+
+def test_something_new_is_written_at_once() -> None:
+    limit = RewriteLimit(Clock())
+    allowed(limit, 100)
+    assert allowed(limit, 1, content="y") == 1
+
+
+def test_places_do_not_share_it() -> None:
+    limit = RewriteLimit(Clock())
+    allowed(limit, 100)
+    assert allowed(limit, 1, place="b") == 1
+    limit.forget("a")
+    assert allowed(limit, 1) == 1

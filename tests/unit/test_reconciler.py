@@ -1,0 +1,108 @@
+"""Writing statuses: each once, all of them in the end, whatever fails in between."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+import examples
+from examples import config
+from shield_operator.cluster import Cluster, Conflict, NotFound, Refused, Unreachable
+from shield_operator.model import ConfigRef
+from shield_operator.reconciler import Reconciler
+from shield_operator.state import State
+
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+
+class Statuses:
+    """Takes statuses as the API server does, after it failed as often as told."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, str]] = []
+        self.failures: dict[str, list[Exception]] = {}
+        self.secrets = {"keys"}
+
+    async def secret_exists(self, _: str, name: str) -> bool:
+        return name in self.secrets
+
+    async def apply_status(self, ref: ConfigRef, status: Any) -> Any:
+        if self.failures.get(ref.name):
+            raise self.failures[ref.name].pop(0)
+        self.written.append((ref.name, status["conditions"][0]["reason"]))
+        return config(ref.name) | {"status": status}
+
+
+@pytest.fixture
+def cluster() -> Statuses:
+    return Statuses()
+
+
+@pytest.fixture
+def state() -> State:
+    found = State(examples.settings())
+    for name in ("a", "b", "c"):
+        found.config_changed(config(name))
+    return found
+
+
+@pytest.fixture
+def reconciler(cluster: Statuses, state: State) -> Reconciler:
+    found = Reconciler(cast("Cluster", cluster), state, now=lambda: NOW)
+    found.enqueue_all()
+    return found
+
+
+def reconcile(reconciler: Reconciler) -> None:
+    asyncio.run(reconciler.reconcile())
+
+
+def test_each_is_written_once(cluster: Statuses, reconciler: Reconciler) -> None:
+    reconcile(reconciler)
+    assert sorted(cluster.written) == [(name, "Accepted") for name in "abc"]
+    reconciler.enqueue_all()
+    reconcile(reconciler)
+    assert len(cluster.written) == 3
+
+
+def test_a_secret_that_comes_and_goes_is_followed(
+    cluster: Statuses, reconciler: Reconciler
+) -> None:
+    turns: list[tuple[set[str], str]] = [(set(), "SecretNotFound"), ({"keys"}, "Accepted")]
+    for secrets, reason in turns:
+        cluster.secrets = secrets
+        reconciler.enqueue(ConfigRef("shop", "a"))
+        reconcile(reconciler)
+        assert ("a", reason) == [entry for entry in cluster.written if entry[0] == "a"][-1]
+
+
+@pytest.mark.parametrize("failure", [Conflict("409"), Refused("500")])
+def test_one_that_fails_keeps_nobody_else_waiting_and_is_tried_again(
+    cluster: Statuses, reconciler: Reconciler, failure: Exception
+) -> None:
+    cluster.failures["b"] = [failure, failure]
+    for _ in range(2):
+        with pytest.raises(type(failure)):
+            reconcile(reconciler)
+        assert sorted(cluster.written) == [("a", "Accepted"), ("c", "Accepted")]
+    reconcile(reconciler)
+    assert ("b", "Accepted") in cluster.written
+
+
+def test_an_outage_loses_nothing(cluster: Statuses, reconciler: Reconciler) -> None:
+    cluster.failures = {name: [Unreachable("down")] for name in "abc"}
+    for _ in range(3):
+        with pytest.raises(Unreachable):
+            reconcile(reconciler)
+    reconcile(reconciler)
+    assert len(cluster.written) == 3
+
+
+def test_a_config_that_is_gone_is_no_failure(
+    cluster: Statuses, reconciler: Reconciler, state: State
+) -> None:
+    cluster.failures["a"] = [NotFound("gone")]
+    state.config_deleted(config("b"))
+    reconcile(reconciler)
+    assert cluster.written == [("c", "Accepted")]
