@@ -37,23 +37,26 @@ special, the first column that is not "-" decides:
 | in        | -         | foreign container     | one       | container-name-conflict    |
 | in        | -         | foreign init          | one       | container-name-conflict    |
 | in        | -         | forged mark           | one       | container-name-conflict    |
+| in        | -         | mark that ends early  | one       | container-name-conflict    |
 | in        | -         | foreign container     | none      | no-sidecar-config          |
 | in        | -         | foreign volume        | one       | volume-name-conflict       |
 | in        | -         | our volume            | one       | inject                     |
 | in        | -         | port taken            | one       | port-conflict              |
 | in        | -         | port taken by init    | one       | port-conflict              |
 | in        | -         | port taken, UDP       | one       | inject                     |
+| in        | -         | too little for a pod  | one       | pod-resources              |
+| in        | -         | enough for a pod      | one       | inject                     |
 | in        | -         | host network          | one       | host-network               |
 | in        | -         | windows               | one       | unsupported-os             |
 | in        | -         | windows node selector | one       | unsupported-os             |
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from shield_operator import names, pods
+from shield_operator import names, pods, resources
 from shield_operator.model import Json, is_dns_label, is_dns_subdomain
 from shield_operator.plan import Plan
 from shield_operator.selection import (
@@ -81,6 +84,7 @@ class SkipReason(StrEnum):
     CONTAINER_NAME_CONFLICT = "container-name-conflict"
     VOLUME_NAME_CONFLICT = "volume-name-conflict"
     PORT_CONFLICT = "port-conflict"
+    POD_RESOURCES = "pod-resources"
     HOST_NETWORK = "host-network"
     UNSUPPORTED_OS = "unsupported-os"
 
@@ -143,14 +147,14 @@ def decide(  # noqa: PLR0911  # one return a row of the table reads best
     selected = select(pods.annotations(pod), pods.labels(pod), namespace, configs)
     mark = pods.mark(pod)
     if mark is not None:
-        return Ignore(tuple(_foreign_mark(mark, selected)))
+        return Ignore(tuple(_doubts(pod, mark, selected)))
     if skip := _bad_annotation(pod):
         return skip
     match selected:
         case NoConfig(why):
             return _skip(SkipReason.NO_SIDECAR_CONFIG, why)
         case AmbiguousConfigs(candidates):
-            rivals = " and ".join(entry.ref.name for entry in candidates)
+            rivals = _some(" and ", [entry.ref.name for entry in candidates])
             return _skip(
                 SkipReason.AMBIGUOUS_SIDECAR_CONFIG,
                 f"{names.KIND}s {rivals} of namespace {namespace} are all for this pod: choose one "
@@ -159,7 +163,7 @@ def decide(  # noqa: PLR0911  # one return a row of the table reads best
         case IndexedConfig(problems=problems):
             return _skip(
                 SkipReason.INVALID_SIDECAR_CONFIG,
-                f"{names.KIND} {selected.ref} is invalid: {'; '.join(problems)}",
+                f"{names.KIND} {selected.ref} is invalid: {_some('; ', problems)}",
             )
         case Plan() as plan:
             skip = next(_conflicts(pod, plan), None)
@@ -169,8 +173,19 @@ def decide(  # noqa: PLR0911  # one return a row of the table reads best
 # --- What stands in the way -----------------------------------------------------------------------
 
 
+_LONGEST_SENTENCE: Final = 1000
+"""Characters. All annotations of a pod share 256 KiB; a skip must never break that limit."""
+
+
 def _skip(reason: SkipReason, sentence: str) -> Skip:
+    sentence = one_line(sentence, _LONGEST_SENTENCE)
     return Skip(reason, sentence, (one_line(f"not injected ({reason}): {sentence}"),))
+
+
+def _some(separator: str, texts: Sequence[str], most: int = 5) -> str:
+    """The first few, and how many more there are."""
+    more = [f"{len(texts) - most} more"] if len(texts) > most else []
+    return separator.join([*texts[:most], *more])
 
 
 def _bad_annotation(pod: Json) -> Skip | None:
@@ -207,14 +222,24 @@ def _conflicts(pod: Json, plan: Plan) -> Iterator[Skip]:
                 SkipReason.VOLUME_NAME_CONFLICT,
                 f"the pod has a volume {name} of its own, a name that the sidecar needs: rename it",
             )
+    yield from _unsuitable(pod, plan)
+
+
+def _unsuitable(pod: Json, plan: Plan) -> Iterator[Skip]:
+    """Everything that keeps a sidecar from working in this pod, whoever put it there."""
     for container in pods.all_containers(pod):
+        if container.get("name") == names.SIDECAR:
+            continue
         for port in pods.items(container, "ports"):
-            if port.get("containerPort") == plan.port and port.get("protocol") in {None, "TCP"}:
+            is_tcp = port.get("protocol") is None or port.get("protocol") == "TCP"
+            if port.get("containerPort") == plan.port and is_tcp:
                 yield _skip(
                     SkipReason.PORT_CONFLICT,
                     f"container {container.get('name')} declares port {plan.port}, where the "
                     f"sidecar listens: give the {names.KIND} another spec.port",
                 )
+    if shortage := resources.shortage(pod, plan):
+        yield _skip(SkipReason.POD_RESOURCES, shortage)
     spec = pods.mapping(pod, "spec")
     if spec.get("hostNetwork") is True:
         yield _skip(
@@ -222,10 +247,8 @@ def _conflicts(pod: Json, plan: Plan) -> Iterator[Skip]:
             "the pod uses the node's network, where the sidecar would listen for everybody: "
             f"do without hostNetwork, or label the pod {names.INJECT_LABEL}=false",
         )
-    if "windows" in {
-        pods.mapping(spec, "os").get("name"),
-        pods.mapping(spec, "nodeSelector").get("kubernetes.io/os"),
-    }:
+    by_selector = pods.mapping(spec, "nodeSelector").get("kubernetes.io/os")
+    if "windows" in (pods.mapping(spec, "os").get("name"), by_selector):
         yield _skip(
             SkipReason.UNSUPPORTED_OS,
             "the pod is for Windows, and the sidecar is for Linux: "
@@ -242,20 +265,24 @@ https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-con
 """
 
 
-def one_line(text: str) -> str:
-    """`text` as a warning that the API server passes on whole."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 1]}…"
+def one_line(text: str, longest: int = _LONGEST_WARNING) -> str:
+    """`text` on one line, cut where it is too long: by default for a warning."""
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
-def _foreign_mark(mark: str, selected: Selected) -> Iterator[str]:
-    """A sidecar that came in with a copied template, for another config than would be chosen."""
+def _doubts(pod: Json, mark: str, selected: Selected) -> Iterator[str]:
+    """What is odd about a sidecar that came along with a template: another config's, or no use."""
+    if not isinstance(selected, Plan):
+        return
     config = mark.partition("@")[0]
-    if isinstance(selected, Plan) and selected.config != config:
+    if selected.config != config:
         yield one_line(
             f"the pod brings a sidecar of {names.KIND} {config} along, not of {selected.config}: "
             "remove the sidecar from the template"
         )
+    for skip in _unsuitable(pod, selected):
+        yield one_line(f"the sidecar that the pod brings along may not work: {skip.sentence}")
 
 
 def _warnings(

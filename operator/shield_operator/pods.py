@@ -60,24 +60,35 @@ def controller(pod: Json) -> Mapping[str, Json] | None:
 
 
 def described(pod: Json) -> str:
-    """What to call the pod in a message: its name, or the stem of a name it has yet to get."""
+    """What to call the pod in a message: its name, or the stem of a name it has yet to get.
+
+    One line of at most 253 characters, whatever a stranger has sent.
+    """
     metadata = mapping(pod, "metadata")
-    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}…")
+    name = str(metadata.get("name") or f"{metadata.get('generateName') or ''}…")
+    return "".join(c if c.isprintable() else "?" for c in name[:253])
 
 
 _MARK: Final = re.compile(r"[^/@]+/[^/@]+@[0-9a-f]{16}")
 
 
 def mark(pod: Json) -> str | None:
-    """What our own sidecar, if the pod has it, says of its origin: ``namespace/name@hash``."""
-    for container in all_containers(pod):
-        if container.get("name") == names.SIDECAR:
-            for variable in items(container, "env"):
-                value = variable.get("value")
-                if (
-                    variable.get("name") == names.MARK_VARIABLE
-                    and isinstance(value, str)
-                    and _MARK.fullmatch(value)
-                ):
-                    return value
+    """What our own sidecar, if the pod has it, says of its origin: ``namespace/name@hash``.
+
+    An init container counts only if it keeps running: one that ends before the application starts
+    shields nothing, whatever it is called.
+    """
+    for container in items(pod, "spec", "initContainers"):
+        if container.get("restartPolicy") == "Always" and (found := _mark_of(container)):
+            return found
+    return next(filter(None, map(_mark_of, containers(pod))), None)
+
+
+def _mark_of(container: Mapping[str, Json]) -> str | None:
+    if container.get("name") != names.SIDECAR:
+        return None
+    for variable in items(container, "env"):
+        value = variable.get("value")
+        if variable.get("name") == names.MARK_VARIABLE and isinstance(value, str):
+            return value if _MARK.fullmatch(value) else None
     return None

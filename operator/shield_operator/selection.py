@@ -128,8 +128,9 @@ class ConfigIndex:
         self, resources: Iterable[Json], *, keep: Iterable[IndexedConfig] = ()
     ) -> "ConfigIndex":
         """This index after all configs were listed: what is not among them is gone, but `keep`."""
-        kept = (entry.config for entry in keep)
-        return _index(self.settings, self.version, (*map(parse, resources), *kept))
+        configs = map(parse, resources)
+        compiled = (_compiled(config, self.settings, self.version) for config in configs)
+        return replace(self, namespaces=_by_namespace([*keep, *compiled]))
 
     def _with_namespace(
         self, namespace: str, configs: Mapping[str, IndexedConfig]
@@ -143,13 +144,19 @@ class ConfigIndex:
 def _index(
     settings: Settings, version: ClusterVersion, configs: Iterable[ShieldConfig | InvalidConfig]
 ) -> ConfigIndex:
-    namespaces: dict[str, dict[str, IndexedConfig]] = {}
-    for config in configs:
-        entry = _compiled(config, settings, version)
-        namespaces.setdefault(config.ref.namespace, {})[config.ref.name] = entry
+    entries = (_compiled(config, settings, version) for config in configs)
     fallback = settings_config(settings)
     last_resort = _compiled(fallback, settings, version).plan if fallback else None
-    return ConfigIndex(settings, version, MappingProxyType(namespaces), last_resort)
+    return ConfigIndex(settings, version, _by_namespace(entries), last_resort)
+
+
+def _by_namespace(
+    entries: Iterable[IndexedConfig],
+) -> Mapping[str, Mapping[str, IndexedConfig]]:
+    namespaces: dict[str, dict[str, IndexedConfig]] = {}
+    for entry in entries:
+        namespaces.setdefault(entry.ref.namespace, {})[entry.ref.name] = entry
+    return MappingProxyType(namespaces)
 
 
 def _compiled(

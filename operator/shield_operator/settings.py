@@ -4,6 +4,7 @@ Each setting is one field of `Settings`; its metadata names the environment vari
 it, and the command line makes its flags from the same table. Nothing else reads the environment.
 """
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -119,13 +120,36 @@ def _between(text: str, low: int, high: int) -> int:
 def _url(text: str) -> str:
     try:
         url = urlsplit(text)
-        plain = not (url.query or url.fragment or url.username or url.path.strip("/"))
-        usable = url.scheme == "https" and bool(url.hostname) and url.port != 0
+        host, port = _canonical_host(url.hostname or ""), url.port
+        rest = url.username or url.query or url.fragment or url.path.strip("/")
     except ValueError:
-        plain = usable = False
-    if not (plain and usable):
-        raise ValueError("an https URL without path or query, such as 'https://127.0.0.1:9443'")
-    return text.rstrip("/")
+        host, port, rest = "", None, ""
+    if not host or port == 0 or url.scheme != "https" or rest:
+        raise ValueError(
+            "an https URL of a DNS name or an IP address, without path and query, such as "
+            "'https://127.0.0.1:9443'"
+        )
+    return f"https://{host}" if port is None else f"https://{host}:{port}"
+
+
+def _canonical_host(host: str) -> str:
+    """The host as certificates spell it; in brackets where it is an IPv6 address.
+
+    Raises:
+        ValueError: where it is neither a DNS name nor an address without a zone.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        last = host.rpartition(".")[2]
+        if not is_dns_subdomain(host) or last.isdigit():  # 127.1 is no name either
+            raise
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.scope_id:
+        raise ValueError(host)
+    return f"[{address}]"
 
 
 def _gates(text: str) -> Mapping[FeatureGate, bool]:

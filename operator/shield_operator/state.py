@@ -6,7 +6,7 @@ from shield_operator import pods
 from shield_operator.decision import SecretState
 from shield_operator.model import ConfigRef, Json
 from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
-from shield_operator.selection import ConfigIndex
+from shield_operator.selection import ConfigIndex, IndexedConfig
 from shield_operator.settings import Settings
 from shield_operator.status import secret_state
 
@@ -26,6 +26,8 @@ class State:
         """Whether the configs were listed once: before that, no answer can be right."""
         self.serving = False
         """Whether the listener is up, with a certificate."""
+        self.connected = False
+        """Whether Kopf has handed over its way to the handler."""
         self.published = False
         """Whether the webhook configuration has carried our authority. Once true it stays true: a
         bad edit of it must not take all replicas out at once."""
@@ -40,6 +42,7 @@ class State:
         missing = {
             "the configs have not been listed yet": not self.listed,
             "the listener is not up yet": not self.serving,
+            "Kopf has not connected the admission handler yet": not self.connected,
             "the webhook configuration has not carried the certificate yet": not self.published,
             "the operator is stopping": self.draining,
         }
@@ -91,9 +94,12 @@ class State:
         finally:
             self._changed_during_list = None
         before = self.configs
-        kept = [entry for entry in before if entry.ref in newer]
         listed = {ref: resource for ref, resource in resources.items() if ref not in newer}
-        self.configs = before.with_resources(listed.values(), keep=kept)
+        kept = [e for e in before if e.ref in newer or self._is_as_listed(e, listed.get(e.ref))]
+        refs_kept = {entry.ref for entry in kept}
+        self.configs = before.with_resources(
+            (resource for ref, resource in listed.items() if ref not in refs_kept), keep=kept
+        )
         for ref, resource in listed.items():
             self._note_status(ref, resource)
         for ref in self.statuses.keys() - listed.keys() - newer:
@@ -109,6 +115,12 @@ class State:
             for entry in self.configs.namespaces.get(namespace, {}).values()
             if entry.plan is not None and entry.plan.secret_name is not None
         }
+
+    def _is_as_listed(self, entry: IndexedConfig, resource: Json) -> bool:
+        """Whether a listed config is the one that we know, in the generation that we know."""
+        generation = pods.mapping(resource, "metadata").get("generation")
+        same = (generation, _uid(resource)) == (entry.config.generation, self._uids.get(entry.ref))
+        return same and generation is not None
 
     def _note_status(self, ref: ConfigRef, resource: Json) -> None:
         self.statuses[ref] = pods.mapping(resource, "status")

@@ -18,7 +18,7 @@ from shield_operator.selection import ConfigIndex
 
 INJECT = "llm-shield.io/inject"
 MARK = {"name": "LLM_SHIELD_INJECTED", "value": "shop/shield@0123456789abcdef"}
-OURS = {"name": "llm-shield-proxy", "image": "i", "env": [MARK]}
+OURS = {"name": "llm-shield-proxy", "image": "i", "env": [MARK], "restartPolicy": "Always"}
 FOREIGN = {"name": "llm-shield-proxy", "image": "i"}
 WEB = {"name": "web", "image": "example.com/web:1"}
 OTHER_CONFIG = {"llm-shield.io/config": "elsewhere"}
@@ -46,6 +46,9 @@ PODS: dict[str, dict[str, Any]] = {
     "names the config": {"annotations": {"llm-shield.io/config": "shield"}},
     "foreign container": {"containers": [WEB, FOREIGN]},
     "foreign init": {"initContainers": [FOREIGN]},
+    "mark that ends early": {"initContainers": [{**FOREIGN, "env": [MARK]}]},
+    "too little for a pod": {"resources": {"requests": {"memory": "100Mi"}}},
+    "enough for a pod": {"resources": {"requests": {"memory": "1Gi"}, "limits": {"cpu": "1"}}},
     "forged mark": {"containers": [WEB, {**FOREIGN, "env": [{**MARK, "value": "true"}]}]},
     "foreign volume": {"volumes": [{"name": "llm-shield-tmp", "hostPath": {"path": "/"}}]},
     "our volume": {"volumes": [{"name": "llm-shield-tmp", "emptyDir": {"sizeLimit": "64Mi"}}]},
@@ -149,6 +152,23 @@ def test_an_invalid_config_is_named_with_its_problems() -> None:
     assert found.sentence.startswith("ShieldSidecarConfig shop/shield is invalid: spec.image")
 
 
+def test_a_sentence_is_never_too_long_for_a_pod() -> None:
+    """A pod's annotations share 256 KiB, and the API server refuses one that has more."""
+    many = [config(f"config-{number:04}") for number in range(1300)]
+    found = skip(decided(pod(), many))
+    assert "config-0000 and config-0001" in found.sentence
+    assert "and 1295 more" in found.sentence
+    broken = config(podSelector={"matchLabels": {f"no key {number}": "x" for number in range(30)}})
+    found = skip(decided(pod(), [broken]))
+    assert len(found.sentence) <= 1000
+
+
+def test_a_sidecar_that_came_along_and_cannot_work_is_warned_about() -> None:
+    found = decided(pod(initContainers=[OURS], hostNetwork=True))
+    assert isinstance(found, Ignore)
+    assert "may not work: the pod uses the node's network" in found.warnings[0]
+
+
 def test_a_bad_annotation_is_never_repeated() -> None:
     nasty = "x'\n{{ evil }}"
     found = skip(decided(pod(annotations={"llm-shield.io/config": nasty})))
@@ -187,6 +207,12 @@ def test_a_pods_own_secret_is_the_one_that_counts() -> None:
     a_pod = pod(annotations={"llm-shield.io/keys-secret": "mine"})
     found = decided(a_pod, [config(secretName=None)], secrets={"mine": SecretState.ABSENT})
     assert ["mine" in text for text in found.warnings] == [True]
+
+
+def test_an_annotation_of_a_later_version_is_not_ignored_silently() -> None:
+    a_pod = pod(annotations={"llm-shield.io/image-pull-secrets": "registry"})
+    (warning,) = decided(a_pod).warnings
+    assert "is not read by this version" in warning
 
 
 def test_a_job_is_warned_of_a_plain_sidecar_only() -> None:
@@ -229,12 +255,25 @@ KEYS = ("metadata", "labels", "annotations", "spec", "containers", "initContaine
             | st.fixed_dictionaries(
                 {},
                 optional={
-                    "containers": JSON | st.lists(JSON),
+                    "containers": JSON
+                    | st.lists(JSON)
+                    | st.lists(
+                        st.fixed_dictionaries(
+                            {
+                                "ports": st.lists(
+                                    st.fixed_dictionaries(
+                                        {"containerPort": st.just(8000), "protocol": JSON}
+                                    )
+                                )
+                            }
+                        )
+                    ),
                     "initContainers": JSON,
                     "volumes": JSON,
                     "securityContext": JSON,
-                    "os": JSON,
-                    "nodeSelector": JSON,
+                    "os": JSON | st.fixed_dictionaries({"name": JSON}),
+                    "nodeSelector": JSON | st.fixed_dictionaries({"kubernetes.io/os": JSON}),
+                    "resources": JSON | st.fixed_dictionaries({"requests": JSON, "limits": JSON}),
                 },
             ),
         },

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from examples import config, decided, plan, pod
-from shield_operator.decision import Decision, Inject, Skip, SkipReason
+from shield_operator.decision import Decision, Ignore, Inject, Skip, SkipReason
 from shield_operator.patch import apply, operations, outcome_label_kept
 from shield_operator.plan import ClusterVersion
 
@@ -157,6 +157,7 @@ def test_an_owned_pod_keeps_its_labels(
     assert labels.items() <= changed["metadata"]["labels"].items()
     assert outcome_label_kept(owned, found) == kept
     assert outcome_label_kept(pod(labels=labels), found) is None
+    assert outcome_label_kept(owned, Ignore()) is None
 
 
 # --- For any pod ----------------------------------------------------------------------------------

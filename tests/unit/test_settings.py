@@ -85,6 +85,12 @@ def test_every_setting_is_read() -> None:
         ("WEBHOOK_URL", "https://127.0.0.1:9443/hook"),
         ("WEBHOOK_URL", "https://user@host"),
         ("WEBHOOK_URL", "https://[::1"),
+        ("WEBHOOK_URL", "https://[fe80::1%25eth0]:9443"),
+        ("WEBHOOK_URL", "https://a..b"),
+        ("WEBHOOK_URL", "https://ex ample"),
+        ("WEBHOOK_URL", "https://*.example.com"),
+        ("WEBHOOK_URL", "https://127.1:9443"),
+        ("WEBHOOK_URL", "https://bücher.example"),
         ("WEBHOOK_URL", "https://host:99999"),
         ("TLS_SECRET_NAME", "-x"),
         ("LOG_LEVEL", "LOUD"),
@@ -96,6 +102,19 @@ def test_a_bad_value_is_named_with_what_would_do(variable: str, value: str) -> N
         Settings.from_env({variable: value})
     (problem,) = caught.value.problems
     assert problem.startswith(f"{variable} is {value!r}: it must be ")
+
+
+@pytest.mark.parametrize(
+    ("given", "canonical"),
+    [
+        ("https://127.0.0.1:9443/", "https://127.0.0.1:9443"),
+        ("https://[0:0:0:0:0:0:0:1]:9443", "https://[::1]:9443"),
+        ("https://Shield.Example.com", "https://shield.example.com"),
+        ("https://xn--bcher-kva.example:9443", "https://xn--bcher-kva.example:9443"),
+    ],
+)
+def test_a_url_is_put_as_certificates_spell_it(given: str, canonical: str) -> None:
+    assert Settings.from_env({"WEBHOOK_URL": given}).webhook_url == canonical
 
 
 def test_all_problems_are_told_at_once() -> None:

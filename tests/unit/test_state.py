@@ -30,12 +30,12 @@ def relist(
 
 
 def test_nothing_is_ready_at_the_start() -> None:
-    assert len(state().not_ready()) == 3
+    assert len(state().not_ready()) == 4
 
 
 def test_ready_until_it_drains() -> None:
     found = state()
-    found.listed = found.serving = found.published = True
+    found.listed = found.serving = found.connected = found.published = True
     assert found.not_ready() == ()
     found.draining = True
     assert found.not_ready() == ("the operator is stopping",)

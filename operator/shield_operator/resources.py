@@ -1,0 +1,94 @@
+"""Pod-level resources: whether a pod's own ``spec.resources`` leave room for the sidecar.
+
+The API server refuses a pod whose containers ask for more than the pod itself does, so that a pod
+with too little must be skipped, not patched. The sums are Kubernetes' own.
+https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from shield_operator import pods
+from shield_operator.model import Json, quantity
+from shield_operator.plan import Plan
+
+_Amounts = dict[str, Fraction]
+
+
+def shortage(pod: Json, plan: Plan) -> str | None:
+    """What the pod lacks, as a sentence that says what to do; None where it has enough."""
+    requests = _amounts(pods.mapping(pod, "spec", "resources", "requests"))
+    limits = _amounts(pods.mapping(pod, "spec", "resources", "limits"))
+    if not requests and not limits:
+        return None
+    init, containers = pods.items(pod, "spec", "initContainers"), pods.containers(pod)
+    before = _total(init, containers)
+    if plan.native:
+        after = _total([plan.sidecar, *init], containers)
+    else:
+        after = _total(init, [*containers, plan.sidecar])
+    for kind, needed in after.items():
+        # Absent requests become what the containers ask for, or else the limit.
+        granted = requests.get(kind, before.get(kind) if kind in limits else None)
+        granted = limits.get(kind) if granted is None else granted
+        if granted is not None and needed > granted:
+            return (
+                f"the pod's own spec.resources request too little {kind} for its containers and "
+                f"the sidecar, which asks for {plan.sidecar['resources']['requests'].get(kind, 0)}"
+                ": raise them, or lower spec.resources of the config"
+            )
+    for kind, limit in plan.sidecar["resources"]["limits"].items():
+        if not plan.native and kind in limits and quantity(limit) > limits[kind]:
+            return (
+                f"the pod's own spec.resources limit {kind} to less than the sidecar's limit of "
+                f"{limit}: raise them, or lower spec.resources of the config"
+            )
+    return None
+
+
+def _total(init: Iterable[Json], containers: Iterable[Json]) -> _Amounts:
+    """What a pod of these containers requests as a whole.
+
+    The containers and the native sidecars run together; or, at the start, an init container beside
+    the native sidecars before it: whichever is more.
+    """
+    running: _Amounts = {}
+    for container in containers:
+        _add(running, _requests(container))
+    sidecars: _Amounts = {}
+    starting: _Amounts = {}
+    for container in init:
+        now = dict(sidecars)
+        _add(now, _requests(container))
+        if container.get("restartPolicy") == "Always":
+            sidecars = now
+            _add(running, _requests(container))
+        for kind, amount in now.items():
+            starting[kind] = max(amount, starting.get(kind, Fraction()))
+    return {
+        kind: max(running.get(kind, Fraction()), starting.get(kind, Fraction()))
+        for kind in running | starting
+    }
+
+
+def _requests(container: Json) -> _Amounts:
+    """A container's requests; one that has only a limit requests as much."""
+    return _amounts(pods.mapping(container, "resources", "limits")) | _amounts(
+        pods.mapping(container, "resources", "requests")
+    )
+
+
+def _amounts(given: Mapping[str, Json]) -> _Amounts:
+    """The quantities that can be read; the others are the API server's to refuse."""
+    found = {}
+    for kind, value in given.items():
+        try:
+            found[str(kind)] = quantity(value)
+        except ValueError:
+            continue
+    return found
+
+
+def _add(total: _Amounts, more: _Amounts) -> None:
+    for kind, amount in more.items():
+        total[kind] = total.get(kind, Fraction()) + amount

@@ -1,0 +1,72 @@
+"""Pod-level resources: who has too little for the sidecar, by Kubernetes' own sums."""
+
+from typing import Any
+
+import pytest
+
+from examples import plan, pod
+from shield_operator.resources import shortage
+
+
+def container(name: str = "web", **requests: str) -> dict[str, Any]:
+    return {"name": name, "image": "example.com/i:1", "resources": {"requests": requests}}
+
+
+def sidecar(**requests: str) -> dict[str, Any]:
+    return {**container("own", **requests), "restartPolicy": "Always"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "short_of"),
+    [
+        ({}, None),
+        ({"resources": {"requests": {"memory": "128Mi"}}}, None),
+        ({"resources": {"requests": {"memory": "127Mi"}}}, "memory"),
+        ({"resources": {"requests": {"cpu": "0.1", "memory": "1Gi"}}}, None),
+        ({"resources": {"requests": {"cpu": "99m", "memory": "1Gi"}}}, "cpu"),
+        ({"resources": {"limits": {"memory": "100Mi"}}}, "memory"),
+        ({"resources": {"limits": {"memory": "200Mi"}}}, None),
+        # Requests that the API server filled in from the containers leave no room.
+        ({"resources": {"limits": {"cpu": "1"}}, "containers": [container(cpu="100m")]}, "cpu"),
+        (
+            {
+                "resources": {"requests": {"cpu": "300m"}},
+                "containers": [container(cpu="100m"), container("two", cpu="100m")],
+            },
+            None,
+        ),
+        # An init container needs its own share beside the native sidecars only.
+        (
+            {"resources": {"requests": {"cpu": "1"}}, "initContainers": [container("i", cpu="1")]},
+            "cpu",
+        ),
+        (
+            {
+                "resources": {"requests": {"cpu": "300m"}},
+                "initContainers": [container("i", cpu="200m")],
+            },
+            None,
+        ),
+        (
+            {"resources": {"requests": {"cpu": "300m"}}, "initContainers": [sidecar(cpu="201m")]},
+            "cpu",
+        ),
+        ({"resources": {"requests": {"memory": "garbage"}}}, None),
+        ({"resources": {"requests": {"example.com/gpu": "1"}}}, None),
+    ],
+)
+def test_a_native_sidecar(spec: dict[str, Any], short_of: str | None) -> None:
+    found = shortage(pod(**spec), plan())
+    assert (found is None) == (short_of is None)
+    if found and short_of:
+        assert f"too little {short_of} for its containers and the sidecar" in found
+
+
+@pytest.mark.parametrize(
+    ("limits", "short"),
+    [({"memory": "255Mi"}, True), ({"memory": "256Mi"}, False), ({"cpu": "499m"}, True)],
+)
+def test_a_plain_sidecars_limits_count_too(limits: dict[str, str], short: bool) -> None:
+    a_pod = pod(resources={"limits": limits})
+    assert (shortage(a_pod, plan(mode="Container")) is not None) == short
+    assert shortage(a_pod, plan()) is None
