@@ -199,10 +199,14 @@ class Operator:
         Meanwhile admissions are answered, and the list of configs is read once a minute.
         """
         backoff = KOPF_BACKOFF
+        now = asyncio.get_running_loop().time
         while not self._stop.is_set():
+            started = now()
             try:
                 await self._run_kopf()
             except Exception as error:  # noqa: BLE001  # whatever it is, the next try may do
+                if now() - started > LONGEST_KOPF_BACKOFF:
+                    backoff = KOPF_BACKOFF
                 sentence = one_line(str(error) or repr(error))
                 logger.error(  # noqa: TRY400  # Kopf has logged its traceback
                     "Kopf has given up: %s; starting it again in %.0f s", sentence, backoff

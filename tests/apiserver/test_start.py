@@ -5,10 +5,11 @@ from http import HTTPStatus
 
 import yaml
 
+import examples
 from controlplane import ControlPlane
 from localoperator import NAME, NAMESPACE, OperatorProcess
 from manifests import INSTALL
-from support import eventually
+from support import WEBHOOKS, WebhookClient, eventually, get
 
 DEFINITION = "crd/shieldsidecarconfigs.llm-shield.io"
 
@@ -63,6 +64,12 @@ def test_a_missing_definition_is_waited_for(own_control_plane: ControlPlane) -> 
     with OperatorProcess(own_control_plane) as operator:
         logged(operator, "cannot list shieldsidecarconfigs: ")
         assert operator.get("/readyz")[0] == HTTPStatus.SERVICE_UNAVAILABLE
+        # It has its certificate and its webhooks; but without having seen the configs once it
+        # answers 500, whoever asks, so that failurePolicy decides.
+        eventually(lambda: get(own_control_plane, WEBHOOKS))
+        review = WebhookClient.body("shop", examples.pod())
+        status, _ = WebhookClient(own_control_plane).request(review)
+        assert status == HTTPStatus.INTERNAL_SERVER_ERROR
         documents = yaml.safe_load_all(INSTALL.read_text(encoding="utf-8"))
         (definition,) = [d for d in documents if d["kind"] == "CustomResourceDefinition"]
         own_control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))

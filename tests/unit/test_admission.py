@@ -1,0 +1,167 @@
+"""The answers of the webhook when something fails behind it: what `failurePolicy` decides about."""
+
+import asyncio
+import base64
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import kopf
+import pytest
+from aiohttp import web
+
+import examples
+from examples import config, pod
+from shield_operator import admission
+from shield_operator.admission import AdmissionServer
+from shield_operator.cluster import Cluster
+from shield_operator.metrics import Metrics
+from shield_operator.rotation import SharedCertificate
+from shield_operator.state import State
+from support import WebhookClient
+
+Handler = Callable[[Any], Awaitable[Any]]
+
+
+class Replica:
+    """An admission server with its state, and a handler in place of Kopf."""
+
+    def __init__(self, handler: Handler | None, **environment: str) -> None:
+        settings = examples.settings(**environment)
+        self.state = State(settings)
+        self.state.listed = True
+        self.metrics = Metrics()
+        certificate = SharedCertificate(cast("Cluster", None), settings)
+        self.server = AdmissionServer(self.state, self.metrics, certificate, host="127.0.0.1")
+        self.handler = handler
+
+    def answer(self, content: bytes) -> web.Response:
+        async def run() -> web.Response:
+            if self.handler is not None:
+                connected = self.server(self.handler)
+                await anext(connected)
+            return await self.server._respond(content)
+
+        return asyncio.run(run())
+
+    @property
+    def failures(self) -> float:
+        return float(self.metrics.admissions.labels("failed", "")._value.get())
+
+
+REVIEW = WebhookClient.body("shop", pod())
+
+
+def refusal(code: int) -> Any:
+    response = {"uid": "u", "allowed": False, "status": {"code": code, "message": "no"}}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+
+
+def test_a_refusal_that_was_meant_is_an_answer() -> None:
+    async def handler(_: Any) -> Any:
+        return refusal(403)
+
+    replica = Replica(handler)
+    assert replica.answer(REVIEW).status == 200
+    assert replica.failures == 0
+
+
+@pytest.mark.parametrize("code", [500, 400, 404, 200])
+def test_any_other_refusal_is_a_failure(code: int) -> None:
+    async def handler(_: Any) -> Any:
+        return refusal(code)
+
+    replica = Replica(handler)
+    assert replica.answer(REVIEW).status == 500
+    assert replica.failures == 1
+
+
+def test_an_exception_is_a_failure_logged_by_name_and_without_the_pod(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def handler(_: Any) -> Any:
+        raise ZeroDivisionError
+
+    caplog.set_level(logging.ERROR)
+    replica = Replica(handler)
+    response = replica.answer(REVIEW)
+    assert response.status == 500
+    assert replica.failures == 1
+    (record,) = caplog.records
+    assert record.getMessage() == "pod shop/web-…: the operator failed"
+    assert "example.com/web" not in caplog.text
+
+
+def test_before_the_configs_were_listed_everything_is_a_failure() -> None:
+    async def handler(_: Any) -> Any:
+        raise AssertionError
+
+    replica = Replica(handler)
+    replica.state.listed = False
+    assert replica.answer(REVIEW).status == 500
+    assert replica.answer(b"garbage").status == 500
+    assert Replica(None).answer(REVIEW).status == 500
+
+
+@pytest.mark.parametrize(
+    "changes", [{"operation": "UPDATE"}, {"subResource": "ephemeralcontainers"}]
+)
+def test_what_is_none_of_our_business_is_allowed_as_it_is(changes: dict[str, str]) -> None:
+    async def handler(_: Any) -> Any:
+        raise AssertionError
+
+    body = json.loads(REVIEW)
+    body["request"] |= changes
+    response = Replica(handler).answer(json.dumps(body).encode())
+    assert json.loads(response.text or "") == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": body["request"]["uid"], "allowed": True},
+    }
+
+
+def through_the_handler(replica: Replica) -> Handler:
+    """What Kopf does between the server and `admission.inject`, with Kopf's own patch."""
+
+    async def handler(body: Any) -> Any:
+        warnings: list[str] = []
+        found = kopf.Patch(body=body["request"]["object"])
+        admission.inject(replica.state, replica.metrics, found, warnings)
+        encoded = base64.b64encode(json.dumps(found.as_json_patch()).encode()).decode()
+        response = {"uid": "u", "allowed": True, "patch": encoded, "warnings": warnings}
+        return {"response": response}
+
+    return handler
+
+
+def test_concurrent_reviews_do_not_mix() -> None:
+    """Each request has its own namespace, which Kopf does not pass on to the handler."""
+    replica = Replica(None)
+    for namespace in ("a", "b", "c"):
+        replica.state.config_changed(config(namespace=namespace))
+    decide = through_the_handler(replica)
+
+    async def slow(body: Any) -> Any:
+        await asyncio.sleep(0.001)
+        return await decide(body)
+
+    async def run() -> list[str]:
+        await anext(replica.server(slow))
+        bodies = [WebhookClient.body(namespace, pod()) for namespace in "abc" * 5]
+        answers = await asyncio.gather(*(replica.server._respond(body) for body in bodies))
+        patches = [json.loads(answer.text or "")["response"]["patch"] for answer in answers]
+        return [base64.b64decode(patch).decode() for patch in patches]
+
+    for namespace, patch in zip("abc" * 5, asyncio.run(run()), strict=True):
+        assert f'"{namespace}/shield@' in patch
+
+
+def test_a_kept_label_is_warned_about() -> None:
+    replica = Replica(None)
+    replica.state.config_changed(config())
+    replica.handler = through_the_handler(replica)
+    owned = pod(labels={"llm-shield.io/injection-skipped": "x"}, owner="ReplicaSet")
+    response = json.loads(replica.answer(WebhookClient.body("shop", owned)).text or "")["response"]
+    (warning,) = response["warnings"]
+    assert warning.startswith("label llm-shield.io/injection-skipped is the operator's to write")
