@@ -203,10 +203,10 @@ def test_a_config_is_used_as_soon_as_it_is_there(
     _, pod = create_pod(control_plane, namespace, examples.pod())
     assert pod["metadata"]["labels"]["llm-shield.io/injection-skipped"] == "no-sidecar-config"
     apply(control_plane, examples.config(namespace=namespace))
-    eventually(lambda: has_sidecar(create_pod(control_plane, namespace, examples.pod())[1]), 1.0)
+    eventually(lambda: has_sidecar(create_pod(control_plane, namespace, examples.pod())[1]), 3.0)
     control_plane.kubectl("delete", "ssc", "shield", f"--namespace={namespace}")
     eventually(
-        lambda: not has_sidecar(create_pod(control_plane, namespace, examples.pod())[1]), 1.0
+        lambda: not has_sidecar(create_pod(control_plane, namespace, examples.pod())[1]), 3.0
     )
 
 

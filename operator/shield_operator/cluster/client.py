@@ -1,35 +1,24 @@
-"""Talking to the API server: each call that the operator makes is one method here.
+"""`Cluster`: each call that the operator makes to the API server is one method here.
 
-The only importer of `kubernetes` (its asyncio client). JSON goes in and comes out; what can go
-wrong comes out as one of::
-
-    ClusterError              any of them: a sentence for the log; trying again may help
-     ├── Unreachable          no answer, or none in time
-     ├── Forbidden            401 or 403: our account lacks a permission
-     ├── NotFound             404
-     ├── Conflict             409: somebody else was first; read again
-     └── Refused              any other answer that is not a success
-    NoCredentials             neither in a cluster nor with a kubeconfig: trying again is no use
+JSON goes in and comes out; what can go wrong comes out as one of the errors in ``errors``.
 """
 
 import asyncio
 import base64
 import json
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 import aiohttp
-import yaml
-from kubernetes.aio import config as kubernetes_config
-from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.config import ConfigException
 
 from shield_operator import names, pods
+from shield_operator.cluster.credentials import Connection, connection_of, find_configuration
+from shield_operator.cluster.errors import NotFound, Refused, Unreachable, error_for
 from shield_operator.model import ConfigRef, Json
 from shield_operator.plan import ClusterVersion
 
@@ -50,46 +39,6 @@ _WEBHOOKS: Final = (
 _CLUSTER_ROLE: Final = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{names.OPERATOR}"
 
 
-class ClusterError(Exception):
-    """A call to the API server failed; the message is a sentence that says which, and why."""
-
-
-class Unreachable(ClusterError):
-    """There was no answer."""
-
-
-class Forbidden(ClusterError):
-    """The account that we use may not do this."""
-
-
-class NotFound(ClusterError):
-    """There is no such object, or no such resource."""
-
-
-class Conflict(ClusterError):
-    """The object changed, or was created, since we looked."""
-
-
-class Refused(ClusterError):
-    """The API server answered, and it was not what we wanted."""
-
-
-class NoCredentials(Exception):
-    """There is no way to reach any API server; the message says where we looked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """How to reach the API server, for Kopf, which has a client of its own."""
-
-    server: str
-    ca_path: str | None
-    insecure: bool
-    token: str | None
-    certificate_path: str | None
-    private_key_path: str | None
-
-
 class Cluster:
     """The API server, as our account sees it."""
 
@@ -104,23 +53,14 @@ class Cluster:
         Raises:
             NoCredentials: where there is none of them. Nothing is sent yet.
         """
-        configuration = await _configuration()
+        configuration = await find_configuration()
         configuration.retries = None
         async with ApiClient(configuration) as client:
             yield cls(client)
 
     async def connection(self) -> Connection:
-        """What this client uses, with a token that was just read."""
-        configuration = self._client.configuration
-        header = await configuration.get_api_key_with_prefix("BearerToken")
-        return Connection(
-            server=configuration.host,
-            ca_path=configuration.ssl_ca_cert,
-            insecure=not configuration.verify_ssl,
-            token=header.removeprefix("Bearer ") if header else None,
-            certificate_path=configuration.cert_file,
-            private_key_path=configuration.key_file,
-        )
+        """What this client uses, for Kopf, which has a client of its own."""
+        return await connection_of(self._client.configuration)
 
     # --- Reading ----------------------------------------------------------------------------------
 
@@ -141,8 +81,15 @@ class Cluster:
         """
         found: list[Json] = []
         query = {"limit": str(_PAGE)}
+        what = f"list {names.PLURAL}"
         while True:
-            page = await self._request("GET", _CONFIGS, query=query, what=f"list {names.PLURAL}")
+            try:
+                page = await self._request("GET", _CONFIGS, query=query, what=what)
+            except NotFound as error:
+                raise NotFound(
+                    f"cannot {what}: the API server does not know them; apply "
+                    "manifests/install.yaml"
+                ) from error
             found += pods.items(page, "items")
             proceed = pods.mapping(page, "metadata").get("continue")
             if not proceed:
@@ -286,12 +233,14 @@ class Cluster:
                 response = await self._client.call_api(*request, _request_timeout=_TIMEOUT)
                 content = await response.read()
         except ApiException as error:
-            raise _error(error.status, error.body, what) from None
+            raise error_for(error.status, error.body, what) from None
+        except ConfigException as error:  # the token file, while it is being replaced
+            raise Unreachable(f"cannot {what}: {error}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = str(error) or f"no answer within {_TIMEOUT:.0f} s"
             raise Unreachable(f"cannot {what}: the API server is out of reach ({why})") from error
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise _error(response.status, content, what)
+            raise error_for(response.status, content, what)
         try:
             return json.loads(content)
         except ValueError as error:
@@ -307,51 +256,3 @@ def _secret_path(namespace: str, name: str) -> str:
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
     return {key: base64.b64encode(value).decode("ascii") for key, value in data.items()}
-
-
-def _error(status: int | None, content: bytes | str | None, what: str) -> ClusterError:
-    """The error for an answer, with the API server's own sentence in ours."""
-    try:
-        message = json.loads(content or "")["message"]
-    except (ValueError, TypeError, KeyError):
-        message = f"HTTP {status}"
-    sentence = f"cannot {what}: {message}"
-    match status:
-        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            return Forbidden(f"{sentence}; apply the RBAC rules of manifests/install.yaml")
-        case HTTPStatus.NOT_FOUND:
-            return NotFound(sentence)
-        case HTTPStatus.CONFLICT:
-            return Conflict(sentence)
-        case _:
-            return Refused(sentence)
-
-
-async def _configuration() -> Configuration:
-    """Credentials from where kubectl and client-go look for them."""
-    configuration = Configuration()
-    try:
-        if not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
-            kubernetes_config.load_incluster_config(client_configuration=configuration)
-        else:
-            await kubernetes_config.load_kube_config(
-                _kubeconfig(), client_configuration=configuration
-            )
-    except (kubernetes_config.ConfigException, yaml.YAMLError) as error:
-        raise NoCredentials(f"no credentials for an API server: {error}") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # the loader trusts its file
-        raise NoCredentials(
-            f"no credentials for an API server: {_kubeconfig()} is not a kubeconfig ({error})"
-        ) from error
-    return configuration
-
-
-def _kubeconfig() -> str:
-    """The kubeconfig file, or several with the system's path separator between them."""
-    paths = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
-    if not any(Path(path).is_file() for path in paths.split(os.pathsep)):
-        raise NoCredentials(
-            f"no credentials for an API server: this is no pod, and {paths} is no file; "
-            "set KUBECONFIG"
-        )
-    return paths

@@ -1,0 +1,26 @@
+"""Talking to the API server; the only importer of `kubernetes` (its asyncio client)."""
+
+from shield_operator.cluster.client import FIELD_MANAGER, Cluster
+from shield_operator.cluster.credentials import Connection
+from shield_operator.cluster.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    NoCredentials,
+    NotFound,
+    Refused,
+    Unreachable,
+)
+
+__all__ = [
+    "FIELD_MANAGER",
+    "Cluster",
+    "ClusterError",
+    "Conflict",
+    "Connection",
+    "Forbidden",
+    "NoCredentials",
+    "NotFound",
+    "Refused",
+    "Unreachable",
+]

@@ -1,0 +1,67 @@
+"""Where the operator finds its API server, and who it is there."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from kubernetes.aio import config as kubernetes_config
+from kubernetes.aio.client import Configuration
+
+from shield_operator.cluster.errors import NoCredentials
+
+
+async def find_configuration() -> Configuration:
+    """Credentials from where kubectl and client-go look for them."""
+    configuration = Configuration()
+    try:
+        if not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
+            kubernetes_config.load_incluster_config(client_configuration=configuration)
+        else:
+            await kubernetes_config.load_kube_config(
+                _kubeconfig(), client_configuration=configuration
+            )
+    except (kubernetes_config.ConfigException, yaml.YAMLError) as error:
+        raise NoCredentials(f"no credentials for an API server: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # the loader trusts its file
+        raise NoCredentials(
+            f"no credentials for an API server: {_kubeconfig()} is not a kubeconfig ({error})"
+        ) from error
+    return configuration
+
+
+def _kubeconfig() -> str:
+    """The kubeconfig file, or several with the system's path separator between them."""
+    paths = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    if not any(Path(path).is_file() for path in paths.split(os.pathsep)):
+        raise NoCredentials(
+            f"no credentials for an API server: this is no pod, and {paths} is no file; "
+            "set KUBECONFIG"
+        )
+    return paths
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach the API server, for Kopf, which has a client of its own."""
+
+    server: str
+    ca_path: str | None
+    insecure: bool
+    token: str | None
+    certificate_path: str | None
+    private_key_path: str | None
+
+
+async def connection_of(configuration: Configuration) -> Connection:
+    """What a client of this configuration uses, with a token that was just read."""
+    # "Bearer TOKEN" from a kubeconfig, "bearer TOKEN" in a cluster, None with certificates.
+    header = await configuration.get_api_key_with_prefix("BearerToken") or ""
+    return Connection(
+        server=configuration.host,
+        ca_path=configuration.ssl_ca_cert,
+        insecure=not configuration.verify_ssl,
+        token=header.rpartition(" ")[2] or None,
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
+    )

@@ -1,0 +1,61 @@
+"""What can go wrong with a call to the API server.
+
+::
+
+ClusterError              any of them: a sentence for the log; trying again may help
+ ├── Unreachable          no answer, or none in time
+ ├── Forbidden            401 or 403: our account lacks a permission
+ ├── NotFound             404
+ ├── Conflict             409: somebody else was first; read again
+ └── Refused              any other answer that is not a success
+NoCredentials             neither in a cluster nor with a kubeconfig: trying again is no use
+"""
+
+import json
+from http import HTTPStatus
+
+
+class ClusterError(Exception):
+    """A call to the API server failed; the message is a sentence that says which, and why."""
+
+
+class Unreachable(ClusterError):
+    """There was no answer."""
+
+
+class Forbidden(ClusterError):
+    """The account that we use may not do this."""
+
+
+class NotFound(ClusterError):
+    """There is no such object, or no such resource."""
+
+
+class Conflict(ClusterError):
+    """The object changed, or was created, since we looked."""
+
+
+class Refused(ClusterError):
+    """The API server answered, and it was not what we wanted."""
+
+
+class NoCredentials(Exception):
+    """There is no way to reach any API server; the message says where we looked."""
+
+
+def error_for(status: int | None, content: bytes | str | None, what: str) -> ClusterError:
+    """The error for an answer, with the API server's own sentence in ours."""
+    try:
+        message = json.loads(content or "")["message"]
+    except (ValueError, TypeError, KeyError):
+        message = f"HTTP {status}"
+    sentence = f"cannot {what}: {message}"
+    match status:
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return Forbidden(f"{sentence}; apply the RBAC rules of manifests/install.yaml")
+        case HTTPStatus.NOT_FOUND:
+            return NotFound(sentence)
+        case HTTPStatus.CONFLICT:
+            return Conflict(sentence)
+        case _:
+            return Refused(sentence)
