@@ -41,6 +41,7 @@ def main() -> int:
         print(f"crd: {error}", file=sys.stderr)
         return 1
     arguments.output.write_text(text, encoding="utf-8")
+    print(f"wrote {arguments.output}")
     return 0
 
 
