@@ -4,8 +4,8 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from shield_operator.decision import Decision, SecretState, decide
-from shield_operator.model import ShieldConfig, parse
+from shield_operator.decision import Decision, decide
+from shield_operator.model import SecretState, ShieldConfig, parse
 from shield_operator.plan import ClusterVersion, Plan, compile_plan
 from shield_operator.selection import ConfigIndex
 from shield_operator.settings import Settings

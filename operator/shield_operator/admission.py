@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -21,18 +22,21 @@ import kopf
 from aiohttp import web
 
 from shield_operator import names, patch
-from shield_operator.decision import Ignore, Inject, Skip, decide, one_line
+from shield_operator.decision import Ignore, Inject, Skip, decide
+from shield_operator.listening import binding
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 from shield_operator.review import BadReviewError, Review, read_review
 from shield_operator.rotation import SharedCertificate
 from shield_operator.settings import UninjectedPodPolicy
 from shield_operator.state import State
+from shield_operator.text import one_line
 
 logger = logging.getLogger(__name__)
 
-_LARGEST_REVIEW: Final = 8 * 2**20
-"""Bytes. The API server takes objects of 3 MiB; a review holds one, and a little around it."""
+_LARGEST_REVIEW: Final = 20 * 2**20
+"""Bytes. The API server takes objects of 3 MiB; in a review each of their characters may take six
+(``\\u003c`` for ``<``), and there is a little around it."""
 
 _LARGE_REVIEW: Final = 256 * 2**10
 """Bytes. Larger ones are taken one at a time: each may take many times its size of memory."""
@@ -44,20 +48,29 @@ _HANDSHAKE: Final = 5.0
 _BACKLOG: Final = 128
 
 
-_current: ContextVar[Review] = ContextVar("review")
-"""The review under way: what Kopf does not pass on to the handler, its namespace above all."""
+@dataclass(slots=True)
+class _UnderWay:
+    """A review that is being answered: what Kopf does not pass on, there and back."""
+
+    review: Review
+    outcome: str = ""
+    reason: str = ""
+
+
+_current: ContextVar[_UnderWay] = ContextVar("review")
 
 
 # --- The handler ----------------------------------------------------------------------------------
 
 
-def inject(state: State, metrics: Metrics, answer: kopf.Patch, warnings: list[str]) -> None:
+def inject(state: State, answer: kopf.Patch, warnings: list[str]) -> None:
     """Decide about the pod of the review under way, and put the outcome into Kopf's answer.
 
     Raises:
         kopf.AdmissionError: 403, where the pod is skipped and the settings say to deny it then.
     """
-    review = _current.get()
+    under_way = _current.get()
+    review = under_way.review
     decision = decide(
         review.pod,
         review.namespace,
@@ -66,28 +79,18 @@ def inject(state: State, metrics: Metrics, answer: kopf.Patch, warnings: list[st
         state.configs,
         state.settings,
     )
-    warnings.extend(decision.warnings)
-    if label := patch.outcome_label_kept(review.pod, decision):
-        warnings.append(
-            one_line(
-                f"label {label} is the operator's to write, and stays as it is because the pod's "
-                "controller may look for it: remove it from the template"
-            )
-        )
     match decision:
         case Ignore():
-            outcome, reason = "ignored", ""
+            under_way.outcome = "ignored"
         case Inject():
-            outcome, reason = "injected", ""
+            under_way.outcome = "injected"
         case Skip(reason, sentence):
-            outcome = "skipped"
+            under_way.outcome, under_way.reason = "skipped", reason.value
             if state.settings.uninjected_pod_policy is UninjectedPodPolicy.DENY:
-                metrics.admissions.labels("denied", reason).inc()
-                logger.debug("%s: denied, %s", review, reason)
+                under_way.outcome = "denied"
                 raise kopf.AdmissionError(f"not injected ({reason}): {sentence}", code=403)
+    warnings.extend(decision.warnings)
     answer.fns.append(lambda pod: patch.apply(pod, decision))
-    metrics.admissions.labels(outcome, reason).inc()
-    logger.debug("%s: %s %s", review, outcome, reason)
 
 
 # --- The server -----------------------------------------------------------------------------------
@@ -127,7 +130,7 @@ class AdmissionServer(kopf.WebhookServer):
         """Listen, from the first certificate on until cancelled.
 
         Raises:
-            OSError: where the port cannot be listened on.
+            CannotListenError: where the port is taken.
         """
         await self._certificate.available.wait()
         port = self._state.settings.webhook_port
@@ -139,18 +142,22 @@ class AdmissionServer(kopf.WebhookServer):
         await runner.setup()
         try:
             # As aiohttp's TCPSite does, which has no way to bound the handshake.
-            listener = await asyncio.get_running_loop().create_server(
-                cast("web.Server", runner.server),
-                self._host,
-                port,
-                ssl=self.context,
-                ssl_handshake_timeout=_HANDSHAKE,
-                backlog=_BACKLOG,
-            )
-            async with listener:
-                self._state.serving = True
-                logger.info("serving admissions on port %d", port)
+            with binding(port):
+                listener = await asyncio.get_running_loop().create_server(
+                    cast("web.Server", runner.server),
+                    self._host,
+                    port,
+                    ssl=self.context,
+                    ssl_handshake_timeout=_HANDSHAKE,
+                    backlog=_BACKLOG,
+                )
+            self._state.serving = True
+            logger.info("serving admissions on port %d", port)
+            try:
                 await asyncio.Event().wait()
+            finally:
+                # Not `wait_closed`, which would wait for idle connections; `cleanup` ends them.
+                listener.close()
         finally:
             self._state.serving = False
             await runner.cleanup()
@@ -159,10 +166,11 @@ class AdmissionServer(kopf.WebhookServer):
         try:
             content = await request.read()
         except web.HTTPRequestEntityTooLarge:
-            logger.warning("a review of more than %d bytes was refused", _LARGEST_REVIEW)
-            raise
+            return self._unreadable(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is above {_LARGEST_REVIEW} bytes"
+            )
         except Exception as error:  # noqa: BLE001  # bad chunks, encodings: whatever was sent
-            return _bad_request(f"the body cannot be read: {error}")
+            return self._unreadable(HTTPStatus.BAD_REQUEST, f"the body cannot be read: {error}")
         if len(content) <= _LARGE_REVIEW:
             response = await self._respond(content)
         else:
@@ -174,34 +182,51 @@ class AdmissionServer(kopf.WebhookServer):
 
     async def _respond(self, content: bytes) -> web.Response:
         if not self._state.listed or self._handler is None:
-            return self._failed("the operator is only starting: no pod can be decided about yet")
+            self._count("failed")
+            return _failure("the operator is still starting and does not know the configs yet")
         try:
             review = read_review(content)
         except BadReviewError as error:
-            return _bad_request(str(error))
+            return self._unreadable(HTTPStatus.BAD_REQUEST, str(error))
         if not review.is_pod_creation:
             return web.json_response(_allowed(review))
-        token = _current.set(review)
+        answer = await self._ask_handler(review)
+        if answer is None:
+            return _failure(f"the operator failed on {review}; its log says why")
+        return web.json_response(answer)
+
+    async def _ask_handler(self, review: Review) -> Json:
+        """The handler's answer, or None where there is none that it meant."""
+        under_way = _UnderWay(review)
+        token = _current.set(under_way)
         try:
             answer = await self._handler(review.body)
         except Exception:  # whatever it is, failurePolicy decides about the pod
             logger.exception("%s: the operator failed", review)
-            return self._failed(f"the operator failed on {review}; its log says why")
+        else:
+            response = answer["response"]
+            if response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN:
+                self._count(under_way.outcome, under_way.reason)
+                logger.debug("%s: %s %s", review, under_way.outcome, under_way.reason)
+                return answer
+            logger.error("%s: the operator failed: %s", review, response["status"]["message"])
         finally:
             _current.reset(token)
-        response = answer["response"]
-        if not response["allowed"] and response["status"]["code"] != HTTPStatus.FORBIDDEN:
-            logger.error("%s: the operator failed: %s", review, response["status"]["message"])
-            return self._failed(f"the operator failed on {review}; its log says why")
-        return web.json_response(answer)
+        self._count("failed")
+        return None
 
-    def _failed(self, sentence: str) -> web.Response:
-        self._metrics.admissions.labels("failed", "").inc()
-        return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text=f"{sentence}\n")
+    def _unreadable(self, status: HTTPStatus, sentence: str) -> web.Response:
+        """Refuse what is no review. Should it be one after all, somebody's pod depends on it."""
+        logger.warning("a request was refused: %s", one_line(sentence))
+        self._count("unreadable")
+        return web.Response(status=status, text=f"{sentence}\n")
+
+    def _count(self, outcome: str, reason: str = "") -> None:
+        self._metrics.admissions.labels(outcome, reason).inc()
 
 
-def _bad_request(sentence: str) -> web.Response:
-    return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{sentence}\n")
+def _failure(sentence: str) -> web.Response:
+    return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text=f"{sentence}\n")
 
 
 def _allowed(review: Review) -> Json:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -27,10 +27,15 @@ def _settings_options(command: _Command) -> _Command:
         command = click.option(
             f"--{variable.lower().replace('_', '-')}",
             variable,
-            help=f"{setting.metadata['help']}  [env: {variable}]",
+            help=f"{setting.metadata['help']}  [env: {variable}{_default(setting)}]",
             metavar="VALUE",
         )(command)
     return command
+
+
+def _default(setting: Field[Any]) -> str:
+    value = getattr(Settings(), setting.name)
+    return f"; default: {value}" if value else ""
 
 
 @operator.command(name="run")
@@ -38,8 +43,8 @@ def _settings_options(command: _Command) -> _Command:
 def run_operator(**flags: str | None) -> None:
     """Run one replica until SIGTERM.
 
-    It uses the cluster that it runs in, or that of KUBECONFIG; the latter needs --webhook-url,
-    where the API server can reach it.
+    It uses the cluster that it runs in, or that of KUBECONFIG. Outside of a pod it needs
+    --webhook-url: where the API server reaches it.
     """
     given = {variable: value for variable, value in flags.items() if value is not None}
     try:
@@ -50,12 +55,22 @@ def run_operator(**flags: str | None) -> None:
     # Only now, so that a wrong setting is told at once: these imports take a second.
     from shield_operator import logs, main  # noqa: PLC0415
     from shield_operator.cluster import NoCredentials  # noqa: PLC0415
+    from shield_operator.listening import CannotListenError  # noqa: PLC0415
 
     logs.configure(settings)
     try:
         asyncio.run(main.run(settings))
-    except* (NoCredentials, OSError) as errors:
-        _fail([str(error) for error in _leaves(errors)])
+    except SettingsError as error:
+        _fail(error.problems)
+    except NoCredentials as error:
+        _fail((str(error),))
+    except BaseExceptionGroup as group:
+        ours, others = group.split(CannotListenError)
+        if ours is None or others is not None:
+            raise
+        _fail([str(error) for error in _leaves(ours)])
+    except CannotListenError as error:
+        _fail((str(error),))
 
 
 @click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})

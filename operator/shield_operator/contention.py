@@ -32,18 +32,22 @@ class RewriteLimit:
         self._budgets: dict[Hashable, _Budget] = {}
 
     def allows(self, place: Hashable, content: Json) -> bool:
-        """Whether this may be written now; a write that is allowed is counted."""
+        """Whether this may be written now."""
+        return self._budget(place, content).writes >= 1
+
+    def note(self, place: Hashable, content: Json) -> None:
+        """This was written; a write that failed is none."""
+        self._budget(place, content).writes -= 1
+
+    def forget(self, place: Hashable) -> None:
+        """The place is gone."""
+        self._budgets.pop(place, None)
+
+    def _budget(self, place: Hashable, content: Json) -> _Budget:
         now = self._now()
         budget = self._budgets.get(place)
         if budget is None or budget.content != content:
             budget = self._budgets[place] = _Budget(content, BURST, now)
         budget.writes = min(BURST, budget.writes + (now - budget.since) / INTERVAL)
         budget.since = now
-        if budget.writes < 1:
-            return False
-        budget.writes -= 1
-        return True
-
-    def forget(self, place: Hashable) -> None:
-        """The place is gone."""
-        self._budgets.pop(place, None)
+        return budget

@@ -52,12 +52,12 @@ special, the first column that is not "-" decides:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
-from shield_operator import names, pods, resources
-from shield_operator.model import Json, is_dns_label, is_dns_subdomain
+from shield_operator import names, pods, raw, resources
+from shield_operator.model import Json, SecretState, is_dns_label, is_dns_subdomain
 from shield_operator.plan import Plan
 from shield_operator.selection import (
     AmbiguousConfigs,
@@ -69,6 +69,7 @@ from shield_operator.selection import (
     select,
 )
 from shield_operator.settings import Settings
+from shield_operator.text import one_line
 
 
 class SkipReason(StrEnum):
@@ -87,14 +88,6 @@ class SkipReason(StrEnum):
     POD_RESOURCES = "pod-resources"
     HOST_NETWORK = "host-network"
     UNSUPPORTED_OS = "unsupported-os"
-
-
-class SecretState(StrEnum):
-    """What is known of a Secret that a sidecar needs."""
-
-    PRESENT = "present"
-    ABSENT = "absent"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +117,7 @@ class Skip:
 Decision: TypeAlias = Ignore | Inject | Skip
 
 
-def decide(  # noqa: PLR0911  # one return a row of the table reads best
+def decide(
     pod: Json,
     namespace: str,
     namespace_labels: Mapping[str, str] | None,
@@ -133,6 +126,8 @@ def decide(  # noqa: PLR0911  # one return a row of the table reads best
     settings: Settings,
 ) -> Decision:
     """Decide about one pod; see the table above. Never raises, whatever the pod's JSON holds.
+
+    The warnings of what comes back are lines for whoever makes the pod.
 
     Args:
         pod: the pod as JSON, or a workload's template.
@@ -148,6 +143,19 @@ def decide(  # noqa: PLR0911  # one return a row of the table reads best
     mark = pods.mark(pod)
     if mark is not None:
         return Ignore(tuple(_doubts(pod, mark, selected)))
+    if skip := _why_skip(pod, namespace, selected):
+        kept = {names.INJECTION_SKIPPED_LABEL: skip.reason.value, names.INJECTED_LABEL: None}
+        return replace(skip, warnings=(*skip.warnings, *_kept_labels(pod, kept)))
+    plan = cast("Plan", selected)
+    kept = {names.INJECTED_LABEL: names.INJECTED_VALUE, names.INJECTION_SKIPPED_LABEL: None}
+    return Inject(plan, (*_warnings(pod, namespace, plan, secrets), *_kept_labels(pod, kept)))
+
+
+# --- What stands in the way -----------------------------------------------------------------------
+
+
+def _why_skip(pod: Json, namespace: str, selected: Selected) -> Skip | None:
+    """The first thing that stands in the way, in the order of `SkipReason`."""
     if skip := _bad_annotation(pod):
         return skip
     match selected:
@@ -166,11 +174,7 @@ def decide(  # noqa: PLR0911  # one return a row of the table reads best
                 f"{names.KIND} {selected.ref} is invalid: {_some('; ', problems)}",
             )
         case Plan() as plan:
-            skip = next(_conflicts(pod, plan), None)
-            return skip or Inject(plan, tuple(_warnings(pod, namespace, plan, secrets)))
-
-
-# --- What stands in the way -----------------------------------------------------------------------
+            return next(_conflicts(pod, plan), None)
 
 
 _LONGEST_SENTENCE: Final = 1000
@@ -215,7 +219,7 @@ def _conflicts(pod: Json, plan: Plan) -> Iterator[Skip]:
                 f"or label the pod {names.INJECT_LABEL}=false to keep it",
             )
     ours = {volume["name"]: volume for volume in plan.volumes}
-    for volume in pods.items(pod, "spec", "volumes"):
+    for volume in raw.items(pod, "spec", "volumes"):
         name = volume.get("name")
         if isinstance(name, str) and name in ours and volume != ours[name]:
             yield _skip(
@@ -230,25 +234,25 @@ def _unsuitable(pod: Json, plan: Plan) -> Iterator[Skip]:
     for container in pods.all_containers(pod):
         if container.get("name") == names.SIDECAR:
             continue
-        for port in pods.items(container, "ports"):
+        for port in raw.items(container, "ports"):
             is_tcp = port.get("protocol") is None or port.get("protocol") == "TCP"
             if port.get("containerPort") == plan.port and is_tcp:
                 yield _skip(
                     SkipReason.PORT_CONFLICT,
                     f"container {container.get('name')} declares port {plan.port}, where the "
-                    f"sidecar listens: give the {names.KIND} another spec.port",
+                    f"sidecar listens: give {_described(plan)} another spec.port",
                 )
     if shortage := resources.shortage(pod, plan):
         yield _skip(SkipReason.POD_RESOURCES, shortage)
-    spec = pods.mapping(pod, "spec")
+    spec = raw.mapping(pod, "spec")
     if spec.get("hostNetwork") is True:
         yield _skip(
             SkipReason.HOST_NETWORK,
             "the pod uses the node's network, where the sidecar would listen for everybody: "
             f"do without hostNetwork, or label the pod {names.INJECT_LABEL}=false",
         )
-    by_selector = pods.mapping(spec, "nodeSelector").get("kubernetes.io/os")
-    if "windows" in (pods.mapping(spec, "os").get("name"), by_selector):
+    by_selector = raw.mapping(spec, "nodeSelector").get("kubernetes.io/os")
+    if "windows" in (raw.mapping(spec, "os").get("name"), by_selector):
         yield _skip(
             SkipReason.UNSUPPORTED_OS,
             "the pod is for Windows, and the sidecar is for Linux: "
@@ -258,31 +262,39 @@ def _unsuitable(pod: Json, plan: Plan) -> Iterator[Skip]:
 
 # --- Warnings -------------------------------------------------------------------------------------
 
-_LONGEST_WARNING: Final = 256
-"""Characters; the API server cuts longer ones, and drops those with a line break.
-
-https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response
-"""
-
-
-def one_line(text: str, longest: int = _LONGEST_WARNING) -> str:
-    """`text` on one line, cut where it is too long: by default for a warning."""
-    line = " ".join(text[: 4 * longest].split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
-
 
 def _doubts(pod: Json, mark: str, selected: Selected) -> Iterator[str]:
     """What is odd about a sidecar that came along with a template: another config's, or no use."""
     if not isinstance(selected, Plan):
         return
     config = mark.partition("@")[0]
-    if selected.config != config:
+    if selected.source != config:
         yield one_line(
-            f"the pod brings a sidecar of {names.KIND} {config} along, not of {selected.config}: "
+            f"the pod brings a sidecar of {names.KIND} {config} along, not of {selected.source}: "
             "remove the sidecar from the template"
         )
     for skip in _unsuitable(pod, selected):
         yield one_line(f"the sidecar that the pod brings along may not work: {skip.sentence}")
+
+
+def _kept_labels(pod: Json, wanted: Mapping[str, str | None]) -> Iterator[str]:
+    """Outcome labels that came with the pod and will stay wrong; None means unwanted."""
+    if not pods.outcome_labels_are_frozen(pod):
+        return
+    found = pods.labels(pod)
+    for label, value in wanted.items():
+        if label in found and found[label] != value:
+            yield one_line(
+                f"label {label} is the operator's to write, and stays as it is because the pod's "
+                "controller may look for it: remove it from the template"
+            )
+
+
+def _described(plan: Plan) -> str:
+    """The config of a plan, for a sentence that says what to do with it."""
+    if plan.source == names.SETTINGS_CONFIG:
+        return f"a {names.KIND} (there is none yet: create one)"
+    return f"{names.KIND} {plan.source}"
 
 
 def _warnings(
@@ -292,17 +304,17 @@ def _warnings(
     if secret is None:
         yield one_line(
             "no Secret is named for the sidecar, so it will answer every request with 401: "
-            f"set spec.secretName of {names.KIND} {plan.config}"
+            f"set spec.secretName of {_described(plan)}"
         )
     elif secrets.get(secret) is SecretState.ABSENT:
         yield one_line(
             f"Secret {secret} is not in namespace {namespace}: the pod will wait until it is"
         )
-    if names.IMAGE_PULL_SECRETS_ANNOTATION in pods.annotations(pod):
-        yield one_line(
-            f"annotation {names.IMAGE_PULL_SECRETS_ANNOTATION} is not read by this version of the "
-            "operator yet: give the pod its imagePullSecrets itself"
-        )
+    for key in (names.CONTAINER_ANNOTATION, names.IMAGE_PULL_SECRETS_ANNOTATION):
+        if key in pods.annotations(pod):
+            yield one_line(
+                f"annotation {key} is not read by this version of the operator yet: remove it"
+            )
     owner = pods.controller(pod)
     if not plan.native and owner is not None and owner.get("kind") == "Job":
         yield one_line(

@@ -7,6 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
+from shield_operator.listening import binding
 from shield_operator.metrics import Metrics
 
 _SHUTDOWN: Final = 1.0
@@ -22,7 +23,7 @@ async def serve_health(
     ``/readyz`` is 200 when `not_ready` has nothing to say, else 503 with all that it says.
 
     Raises:
-        OSError: where the port cannot be listened on.
+        CannotListenError: where the port is taken.
     """
 
     async def livez(_: web.Request) -> web.Response:
@@ -44,7 +45,8 @@ async def serve_health(
     runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        with binding(port):
+            await web.TCPSite(runner, host, port).start()
         yield
     finally:
         await runner.cleanup()

@@ -4,6 +4,7 @@ import logging
 
 import kopf
 
+from shield_operator import names
 from shield_operator.settings import LogFormat, Settings
 
 
@@ -26,4 +27,4 @@ def _not_a_denial(record: logging.LogRecord) -> bool:
 
     Any other exception Kopf logs in other words, with its traceback.
     """
-    return not record.getMessage().startswith("Webhook 'inject' failed permanently")
+    return not record.getMessage().startswith(f"Webhook {names.HANDLER!r} failed permanently")

@@ -1,61 +1,41 @@
 """Everything that runs: Kopf's registrations, and the loops beside them. A table of contents."""
 
 import asyncio
-import ipaddress
-import itertools
 import logging
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Final
-from urllib.parse import urlsplit
 
 import kopf
 
 from shield_operator import admission, names
 from shield_operator.admission import AdmissionServer
-from shield_operator.cluster import Cluster, ClusterError
-from shield_operator.decision import one_line
+from shield_operator.cluster import Cluster, ClusterError, in_a_pod
 from shield_operator.health import serve_health
+from shield_operator.kopf_runner import KopfRunner
+from shield_operator.listening import listening_host
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 from shield_operator.periodic import Periodic
 from shield_operator.publishing import Publisher
 from shield_operator.reconciler import Reconciler
 from shield_operator.rotation import SharedCertificate
-from shield_operator.settings import Settings
+from shield_operator.settings import Settings, SettingsError
 from shield_operator.state import State
 
 logger = logging.getLogger(__name__)
 
-CERTIFICATE_INTERVAL: Final = 5.0
-PUBLISHING_INTERVAL: Final = 2.0
-RELIST_INTERVAL: Final = 60.0
-SECRETS_INTERVAL: Final = 60.0
-VERSION_INTERVAL: Final = 600.0
-"""Seconds between two looks: at the shared Secret, the webhook configuration, all configs (Kopf
-misses deletions while its watch reconnects), the Secrets that they name, the cluster's version."""
-
-CONNECT_INTERVAL: Final = 5.0
-"""Seconds between two tries to reach the API server at the start."""
+# Seconds between two looks:
+CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret
+PUBLISHING_INTERVAL: Final = 2.0  # at the webhook configuration
+RELIST_INTERVAL: Final = 60.0  # at all configs; Kopf misses deletions while a watch reconnects
+SECRETS_INTERVAL: Final = 60.0  # at the Secrets that they name
+VERSION_INTERVAL: Final = 600.0  # at the cluster's version
+CONNECT_INTERVAL: Final = 5.0  # for the API server, at the start
 
 DRAIN: Final = 10.0
 """Seconds to go on serving after SIGTERM, until no API server sends anything here any more."""
-
-KOPF_BACKOFF: Final = 1.0
-LONGEST_KOPF_BACKOFF: Final = 30.0
-"""Seconds before Kopf is started again after it has given up."""
-
-WATCH_TIMEOUT: Final = 240
-"""Seconds after which a watch is begun anew, so that a silently dead one does not last."""
-
-
-class _Backoffs:
-    """Seconds between Kopf's tries of a request, without end: watches outlast the API server."""
-
-    def __iter__(self) -> Iterator[float]:
-        return itertools.chain((1, 2), itertools.repeat(5))
 
 
 async def run(settings: Settings) -> None:
@@ -63,8 +43,15 @@ async def run(settings: Settings) -> None:
 
     Raises:
         NoCredentials: where there is no way to reach an API server.
-        OSError: where one of the ports cannot be listened on.
+        SettingsError: where the API server could not reach us.
+        CannotListenError: where one of the ports is taken.
     """
+    if settings.webhook_url is None and not in_a_pod():
+        problem = (
+            "WEBHOOK_URL is not set, and outside of a pod no Service leads here: set it to "
+            "https://ADDRESS:9443, with an address of this machine that the API server reaches"
+        )
+        raise SettingsError((problem,))
     async with Cluster.connect() as cluster:
         await Operator(settings, cluster).run()
 
@@ -82,8 +69,9 @@ class Operator:
         self._publisher = Publisher(cluster, settings, self._state)
         self._reconciler = Reconciler(cluster, self._state)
         self._server = AdmissionServer(
-            self._state, self._metrics, self._certificate, host=_listening_host(settings)
+            self._state, self._metrics, self._certificate, host=listening_host(settings)
         )
+        self._kopf = KopfRunner(self._registry, self._server, started=self._take_signals)
         self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
         self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
 
@@ -101,24 +89,11 @@ class Operator:
         async def config_event(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002
             self._config_event(deleted=type == "DELETED", resource=dict(body))
 
-        @kopf.on.mutate("v1", "pods", id="inject", operations=["CREATE"], registry=registry)
+        @kopf.on.mutate("v1", "pods", id=names.HANDLER, operations=["CREATE"], registry=registry)
         async def inject(patch: kopf.Patch, warnings: list[str], **_: object) -> None:
-            admission.inject(self._state, self._metrics, patch, warnings)
+            admission.inject(self._state, patch, warnings)
 
         return registry
-
-    def _kopf_settings(self) -> kopf.OperatorSettings:
-        settings = kopf.OperatorSettings()
-        settings.admission.server = self._server
-        settings.admission.managed = None  # docs/adr/0001-own-webhook-configuration.md
-        settings.posting.enabled = False
-        settings.watching.server_timeout = WATCH_TIMEOUT
-        settings.watching.client_timeout = WATCH_TIMEOUT + 10
-        settings.networking.request_timeout = 30
-        settings.networking.connect_timeout = 10
-        settings.networking.error_backoffs = _Backoffs()
-        settings.process.ultimate_exiting_timeout = None  # it would kill us after a restart of Kopf
-        return settings
 
     # --- What is repeated -------------------------------------------------------------------------
 
@@ -165,7 +140,7 @@ class Operator:
     async def run(self) -> None:
         """Run until a signal ends it; the health port answers from the beginning."""
         self._take_signals()
-        host = _listening_host(self._settings)
+        host = listening_host(self._settings)
         port = self._settings.health_port
         async with serve_health(host, port, self._state.not_ready, self._metrics):
             if await self._reach_api_server():
@@ -189,57 +164,12 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             coroutines = [self._server.serve(), *(loop.run() for loop in self._loops())]
             tasks = [group.create_task(coroutine) for coroutine in coroutines]
-            await self._supervise_kopf()
+            await self._kopf.run(self._stop)
             for task in tasks:
                 task.cancel()
-
-    async def _supervise_kopf(self) -> None:
-        """Run Kopf, and again where it gives up: a lost permission or token must not end us.
-
-        Meanwhile admissions are answered, and the list of configs is read once a minute.
-        """
-        backoff = KOPF_BACKOFF
-        now = asyncio.get_running_loop().time
-        while not self._stop.is_set():
-            started = now()
-            try:
-                await self._run_kopf()
-            except Exception as error:  # noqa: BLE001  # whatever it is, the next try may do
-                if now() - started > LONGEST_KOPF_BACKOFF:
-                    backoff = KOPF_BACKOFF
-                sentence = one_line(str(error) or repr(error))
-                logger.error(  # noqa: TRY400  # Kopf has logged its traceback
-                    "Kopf has given up: %s; starting it again in %.0f s", sentence, backoff
-                )
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stop.wait(), backoff)
-                backoff = min(2 * backoff, LONGEST_KOPF_BACKOFF)
-
-    async def _run_kopf(self) -> None:
-        """Run Kopf until it is stopped.
-
-        Raises:
-            Exception: what made it give up.
-        """
-        tasks = await kopf.spawn_tasks(
-            registry=self._registry(),
-            settings=self._kopf_settings(),
-            standalone=True,
-            clusterwide=True,
-            stop_flag=self._stop,
-        )
-        self._take_signals()  # back from Kopf, which would close everything at once
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            # Not `kopf.run_tasks`: that ends all other tasks of the process too, ours included.
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        for task in done:
-            task.result()
 
     def _take_signals(self) -> None:
+        """Make the signals ours; Kopf, which takes them, would close everything at once."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._drain)
         loop.add_signal_handler(signal.SIGINT, self._stop.set)
@@ -252,12 +182,3 @@ class Operator:
         logger.info("stopping: serving for %.0f s more", DRAIN)
         self._state.draining = True
         asyncio.get_running_loop().call_later(DRAIN, self._stop.set)
-
-
-def _listening_host(settings: Settings) -> str | None:
-    """Every interface, as a pod must; loopback only, where that is how we are called."""
-    host = urlsplit(settings.webhook_url or "").hostname
-    with suppress(ValueError):
-        if host and ipaddress.ip_address(host).is_loopback:
-            return host
-    return None

@@ -84,8 +84,8 @@ CLUSTER_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease")
 # --- The installation -----------------------------------------------------------------------------
 
 OPERATOR: Final = "llm-shield-operator"
-"""The name of our Deployment, Service, ServiceAccount, ClusterRole, Lease, webhook configuration,
-and field manager."""
+"""The name of our Deployment, Service, ServiceAccount, ClusterRole, webhook configuration and
+field manager."""
 
 OPERATOR_NAMESPACE: Final = "llm-shield-system"
 TLS_SECRET: Final = f"{OPERATOR}-tls"
@@ -95,5 +95,7 @@ DEFAULT_CONFIG: Final = "default"
 NAMESPACE_WEBHOOK: Final = f"namespace.inject.{DOMAIN}"
 POD_WEBHOOK: Final = f"pod.inject.{DOMAIN}"
 INJECT_PATH: Final = "/inject"
+HANDLER: Final = "inject"
+"""What Kopf calls our handler in its log."""
 WEBHOOK_PORT: Final = 9443
 HEALTH_PORT: Final = 8080

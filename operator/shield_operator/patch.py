@@ -10,7 +10,7 @@ from typing import Final
 
 import jsonpatch
 
-from shield_operator import names, pods
+from shield_operator import names, pods, raw
 from shield_operator.decision import Decision, Ignore, Inject, Skip
 from shield_operator.model import Json
 from shield_operator.plan import Plan
@@ -43,45 +43,18 @@ def apply(pod: Json, decision: Decision) -> None:
             _remove_annotations(pod, names.INJECTED_ANNOTATIONS)
 
 
-def outcome_label_kept(pod: Json, decision: Decision) -> str | None:
-    """The outcome label that `apply` leaves wrong, because a controller's selector may hold it."""
-    match decision:
-        case Inject():
-            wanted = {names.INJECTED_LABEL: names.INJECTED_VALUE}
-            unwanted = names.INJECTION_SKIPPED_LABEL
-        case Skip(reason):
-            wanted = {names.INJECTION_SKIPPED_LABEL: reason.value}
-            unwanted = names.INJECTED_LABEL
-        case Ignore():
-            return None
-    if not _labels_are_frozen(pod):
-        return None
-    found = pods.labels(pod)
-    wrong = [key for key, value in wanted.items() if found.get(key, value) != value]
-    return next(iter(wrong), unwanted if unwanted in found else None)
-
-
-def _labels_are_frozen(pod: Json) -> bool:
-    """Whether the pod's outcome labels may only be added to.
-
-    A ReplicaSet whose selector holds one of them would see its pod vanish when the label goes, and
-    make another, without end.
-    """
-    return pods.controller(pod) is not None
-
-
 # --- The sidecar ----------------------------------------------------------------------------------
 
 
 def _add_sidecar(pod: Json, plan: Plan) -> None:
     if any(container.get("name") == names.SIDECAR for container in pods.all_containers(pod)):
         return
-    spec = _object(pod, "spec")
+    spec = raw.object_at(pod, "spec")
     sidecar = _adapted_sidecar(pod, plan)
     if plan.native:
-        _list(spec, "initContainers").insert(0, sidecar)
+        raw.list_at(spec, "initContainers").insert(0, sidecar)
     else:
-        _list(spec, "containers").append(sidecar)
+        raw.list_at(spec, "containers").append(sidecar)
 
 
 def _adapted_sidecar(pod: Json, plan: Plan) -> Json:
@@ -91,7 +64,7 @@ def _adapted_sidecar(pod: Json, plan: Plan) -> Json:
     secret = pods.annotations(pod).get(names.KEYS_SECRET_ANNOTATION) or plan.secret_name
     if secret is not None:
         sidecar["envFrom"] = [{"secretRef": {"name": secret}}]
-    if pods.mapping(pod, "spec", "securityContext").get("runAsUser") == 0 and not plan.runs_as_user:
+    if raw.mapping(pod, "spec", "securityContext").get("runAsUser") == 0 and not plan.runs_as_user:
         sidecar["securityContext"]["runAsUser"] = _NON_ROOT
     return sidecar
 
@@ -101,7 +74,7 @@ def _adapted_sidecar(pod: Json, plan: Plan) -> Json:
 
 def _stamp_injected(pod: Json, plan: Plan) -> None:
     stamps = {
-        names.INJECTED_CONFIG_ANNOTATION: plan.config,
+        names.INJECTED_CONFIG_ANNOTATION: plan.source,
         names.INJECTION_HASH_ANNOTATION: plan.fingerprint,
     }
     if plan.generation is not None:
@@ -119,49 +92,33 @@ def _stamp_injected(pod: Json, plan: Plan) -> None:
 
 
 def _set_label(pod: Json, key: str, value: str) -> None:
-    labels = _object(_object(pod, "metadata"), "labels")
-    if key in labels and _labels_are_frozen(pod):
+    labels = raw.object_at(raw.object_at(pod, "metadata"), "labels")
+    if key in labels and pods.outcome_labels_are_frozen(pod):
         return
     labels[key] = value
 
 
 def _remove_label(pod: Json, key: str) -> None:
-    if not _labels_are_frozen(pod):
-        _object(_object(pod, "metadata"), "labels").pop(key, None)
+    if not pods.outcome_labels_are_frozen(pod):
+        raw.object_at(raw.object_at(pod, "metadata"), "labels").pop(key, None)
 
 
 def _annotate(pod: Json, stamps: dict[str, str]) -> None:
-    _object(_object(pod, "metadata"), "annotations").update(stamps)
+    raw.object_at(raw.object_at(pod, "metadata"), "annotations").update(stamps)
 
 
 def _remove_annotations(pod: Json, keys: tuple[str, ...]) -> None:
-    annotations = _object(_object(pod, "metadata"), "annotations")
+    annotations = raw.object_at(raw.object_at(pod, "metadata"), "annotations")
     for key in keys:
         annotations.pop(key, None)
 
 
-# --- Raw JSON -------------------------------------------------------------------------------------
-
-
-def _object(parent: Json, key: str) -> dict[str, Json]:
-    """The object at `key`, made where it is absent or null."""
-    if not isinstance(parent.get(key), dict):
-        parent[key] = {}
-    found: dict[str, Json] = parent[key]
-    return found
-
-
-def _list(parent: Json, key: str) -> list[Json]:
-    """The list at `key`, made where it is absent or null."""
-    if not isinstance(parent.get(key), list):
-        parent[key] = []
-    found: list[Json] = parent[key]
-    return found
+# --- Lists ---------------------------------------------------------------------------------------
 
 
 def _add_by_name(parent: Json, key: str, additions: tuple[Json, ...]) -> None:
     """Append to the list at `key` whatever it does not have by name."""
-    present = {item.get("name") for item in pods.items(parent, key)}
+    present = {item.get("name") for item in raw.items(parent, key)}
     for addition in additions:
         if addition["name"] not in present:
-            _list(parent, key).append(copy.deepcopy(addition))
+            raw.list_at(parent, key).append(copy.deepcopy(addition))

@@ -68,7 +68,7 @@ https://kubernetes.io/releases/version-skew-policy/#kubelet
 class Plan:
     """A template of everything that is added to a pod. Its JSON is shared: never change it."""
 
-    config: str
+    source: str
     """``namespace/name`` of the config, for the mark and the annotation."""
     generation: int | None
     secret_name: str | None
@@ -86,7 +86,7 @@ class Plan:
     @property
     def mark(self) -> str:
         """The value of the sidecar's `names.MARK_VARIABLE`."""
-        return f"{self.config}@{self.fingerprint}"
+        return f"{self.source}@{self.fingerprint}"
 
 
 def settings_config(settings: Settings) -> ShieldConfig | None:
@@ -118,7 +118,7 @@ def compile_plan(
     volumes = _volumes()
     secret_name = config.secret_name or settings.sidecar_secret_name
     return Plan(
-        config=str(config.ref),
+        source=str(config.ref),
         generation=config.generation,
         secret_name=secret_name,
         native=native,

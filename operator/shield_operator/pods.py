@@ -1,52 +1,31 @@
-"""Looking into the raw JSON of a pod, which may be a template, partial, or plain wrong.
-
-The API server sends well-formed pods; files and strangers on the webhook's port may not. Everything
-here reads ``null`` and values of the wrong kind as absent, so that no caller has to.
-"""
+"""What can be asked of a pod, which may be a template, partial, or plain wrong."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from shield_operator import names
+from shield_operator import names, raw
 from shield_operator.model import Json
-
-
-def mapping(value: Json, *path: str) -> Mapping[str, Json]:
-    """The object at `path` below `value`, or an empty one."""
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
-def items(value: Json, *path: str) -> list[Mapping[str, Json]]:
-    """The objects of the list at `path` below `value`."""
-    found = mapping(value, *path[:-1]).get(path[-1])
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
-
-
-def _strings(value: Json, *path: str) -> Mapping[str, str]:
-    return {key: text for key, text in mapping(value, *path).items() if isinstance(text, str)}
 
 
 def labels(pod: Json) -> Mapping[str, str]:
     """``metadata.labels``."""
-    return _strings(pod, "metadata", "labels")
+    return raw.strings(pod, "metadata", "labels")
 
 
 def annotations(pod: Json) -> Mapping[str, str]:
     """``metadata.annotations``; an empty one counts as absent."""
-    return {key: text for key, text in _strings(pod, "metadata", "annotations").items() if text}
+    return {key: text for key, text in raw.strings(pod, "metadata", "annotations").items() if text}
 
 
 def containers(pod: Json) -> list[Mapping[str, Json]]:
     """``spec.containers``."""
-    return items(pod, "spec", "containers")
+    return raw.items(pod, "spec", "containers")
 
 
 def all_containers(pod: Json) -> Iterator[Mapping[str, Json]]:
     """``spec.initContainers`` and ``spec.containers``."""
-    yield from items(pod, "spec", "initContainers")
+    yield from raw.items(pod, "spec", "initContainers")
     yield from containers(pod)
 
 
@@ -55,8 +34,17 @@ def controller(pod: Json) -> Mapping[str, Json] | None:
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
     """
-    owners = items(pod, "metadata", "ownerReferences")
+    owners = raw.items(pod, "metadata", "ownerReferences")
     return next((owner for owner in owners if owner.get("controller") is True), None)
+
+
+def outcome_labels_are_frozen(pod: Json) -> bool:
+    """Whether the pod's outcome labels may only be added to.
+
+    A ReplicaSet whose selector holds one of them would see its pod vanish when the label goes, and
+    make another, without end.
+    """
+    return controller(pod) is not None
 
 
 def described(pod: Json) -> str:
@@ -64,7 +52,7 @@ def described(pod: Json) -> str:
 
     One line of at most 253 characters, whatever a stranger has sent.
     """
-    metadata = mapping(pod, "metadata")
+    metadata = raw.mapping(pod, "metadata")
     name = str(metadata.get("name") or f"{metadata.get('generateName') or ''}…")
     return "".join(c if c.isprintable() else "?" for c in name[:253])
 
@@ -78,7 +66,7 @@ def mark(pod: Json) -> str | None:
     An init container counts only if it keeps running: one that ends before the application starts
     shields nothing, whatever it is called.
     """
-    for container in items(pod, "spec", "initContainers"):
+    for container in raw.items(pod, "spec", "initContainers"):
         if container.get("restartPolicy") == "Always" and (found := _mark_of(container)):
             return found
     return next(filter(None, map(_mark_of, containers(pod))), None)
@@ -87,7 +75,7 @@ def mark(pod: Json) -> str | None:
 def _mark_of(container: Mapping[str, Json]) -> str | None:
     if container.get("name") != names.SIDECAR:
         return None
-    for variable in items(container, "env"):
+    for variable in raw.items(container, "env"):
         value = variable.get("value")
         if variable.get("name") == names.MARK_VARIABLE and isinstance(value, str):
             return value if _MARK.fullmatch(value) else None

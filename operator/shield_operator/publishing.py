@@ -21,7 +21,7 @@ class Publisher:
         self._settings = settings
         self._state = state
         self._limit = RewriteLimit()
-        self._seen: set[str] = set()
+        self._told: frozenset[str] = frozenset()
 
     async def publish(self, authority: bytes) -> None:
         """Compare the live object with ours, and write only where they differ.
@@ -34,27 +34,28 @@ class Publisher:
         """
         wanted = configuration(self._settings, authority, await self._owner())
         live = await self._live()
+        odd = []
         if live is None or differs(live, wanted):
-            if not self._limit.allows(names.OPERATOR, wanted):
-                self._tell_once(
+            if self._limit.allows(names.OPERATOR, wanted):
+                live = await self._cluster.apply_webhook_configuration(wanted)
+                self._limit.note(names.OPERATOR, wanted)
+                logger.info("applied the webhook configuration")
+            else:
+                odd.append(
                     "somebody else keeps changing the webhook configuration: "
                     "it is set right once a minute only"
                 )
-                return
-            live = await self._cluster.apply_webhook_configuration(wanted)
-            logger.info("applied the webhook configuration")
-        for webhook, condition in foreign_match_conditions(live, wanted):
-            self._tell_once(
-                f"match condition {condition} of webhook {webhook} is not the operator's: "
-                "pods that it leaves out start without the shield"
-            )
+        odd += [
+            f"match condition {condition} of webhook {webhook} is not the operator's: "
+            "pods that it leaves out start without the shield"
+            for webhook, condition in foreign_match_conditions(live, wanted)
+        ]
+        for sentence in odd:
+            if sentence not in self._told:
+                logger.warning(sentence)
+        self._told = frozenset(odd)
         if carries(live, authority):
             self._state.published = True
-
-    def _tell_once(self, sentence: str) -> None:
-        if sentence not in self._seen:
-            logger.warning(sentence)
-        self._seen.add(sentence)
 
     async def _owner(self) -> str:
         """Our ClusterRole's uid: looked at before every write.

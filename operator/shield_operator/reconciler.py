@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from shield_operator import names
 from shield_operator.cluster import Cluster, ClusterError, NotFound, Unreachable
 from shield_operator.contention import RewriteLimit
-from shield_operator.decision import SecretState, one_line
-from shield_operator.model import ConfigRef
+from shield_operator.model import ConfigRef, SecretState
 from shield_operator.state import State
 from shield_operator.status import ready, referenced_secrets, status_to_write
+from shield_operator.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -73,11 +73,13 @@ class Reconciler:
             secrets[name] = SecretState.PRESENT if exists else SecretState.ABSENT
         condition = ready(entry, secrets)
         status = status_to_write(entry, condition, self._state.statuses.get(ref), self._now())
-        if status is None or not self._limit.allows(ref, (condition, entry.config.generation)):
+        content = (condition, entry.config.generation)
+        if status is None or not self._limit.allows(ref, content):
             return
         try:
             written = await self._cluster.apply_status(ref, status)
         except NotFound:
             return  # deleted meanwhile; the watch will say so
+        self._limit.note(ref, content)
         self._state.status_written(ref, written)
         logger.info("%s %s: %s, %s", names.KIND, ref, condition.reason, one_line(condition.message))

@@ -8,7 +8,7 @@ https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resour
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from shield_operator import pods
+from shield_operator import pods, raw
 from shield_operator.model import Json, quantity
 from shield_operator.plan import Plan
 
@@ -17,11 +17,11 @@ _Amounts = dict[str, Fraction]
 
 def shortage(pod: Json, plan: Plan) -> str | None:
     """What the pod lacks, as a sentence that says what to do; None where it has enough."""
-    requests = _amounts(pods.mapping(pod, "spec", "resources", "requests"))
-    limits = _amounts(pods.mapping(pod, "spec", "resources", "limits"))
+    requests = _amounts(raw.mapping(pod, "spec", "resources", "requests"))
+    limits = _amounts(raw.mapping(pod, "spec", "resources", "limits"))
     if not requests and not limits:
         return None
-    init, containers = pods.items(pod, "spec", "initContainers"), pods.containers(pod)
+    init, containers = raw.items(pod, "spec", "initContainers"), pods.containers(pod)
     before = _total(init, containers)
     if plan.native:
         after = _total([plan.sidecar, *init], containers)
@@ -73,8 +73,8 @@ def _total(init: Iterable[Json], containers: Iterable[Json]) -> _Amounts:
 
 def _requests(container: Json) -> _Amounts:
     """A container's requests; one that has only a limit requests as much."""
-    return _amounts(pods.mapping(container, "resources", "limits")) | _amounts(
-        pods.mapping(container, "resources", "requests")
+    return _amounts(raw.mapping(container, "resources", "limits")) | _amounts(
+        raw.mapping(container, "resources", "requests")
     )
 
 

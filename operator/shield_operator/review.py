@@ -4,16 +4,19 @@ https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-con
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from shield_operator import pods
+from shield_operator import pods, raw
 from shield_operator.model import Json
 
 _MOST_VALUES: Final = 200_000
 """Objects and lists in a review. No pod that etcd would store has more (its variables, say, take
 13 bytes each of 1.5 MiB); one that has would cost seconds and memory, and be refused at the end."""
+
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 class BadReviewError(Exception):
@@ -22,7 +25,7 @@ class BadReviewError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """An admission review, read from bytes that anybody may have sent."""
+    """One review; `pod` is a pod only where `is_pod_creation`."""
 
     body: Json
     uid: str
@@ -33,7 +36,7 @@ class Review:
     def is_pod_creation(self) -> bool:
         """Whether it is about what we are registered for. Anything else is none of our business."""
         request = self.body["request"]
-        resource = pods.mapping(request, "resource")
+        resource = raw.mapping(request, "resource")
         return (
             (resource.get("group"), resource.get("resource")) == ("", "pods")
             and not request.get("subResource")
@@ -51,7 +54,7 @@ def read_review(content: bytes) -> Review:
     Raises:
         BadReviewError: where it is none.
     """
-    if content.count(b"{") + content.count(b"[") > _MOST_VALUES:
+    if _values(content) > _MOST_VALUES:
         raise BadReviewError(f"the body holds more than {_MOST_VALUES} objects and lists")
     try:
         body = json.loads(content)
@@ -71,6 +74,15 @@ def read_review(content: bytes) -> Review:
     if review.is_pod_creation:
         _check_pod_creation(request)
     return review
+
+
+def _values(content: bytes) -> int:
+    """How many objects and lists the JSON holds; at the most, where they are few."""
+    count = content.count(b"{") + content.count(b"[")
+    if count > _MOST_VALUES:  # some of them may stand in strings
+        bare = _STRING.sub(b"", content)
+        count = bare.count(b"{") + bare.count(b"[")
+    return count
 
 
 def _check_pod_creation(request: Mapping[str, Json]) -> None:

@@ -96,6 +96,9 @@ class SharedCertificate:
             elif reason := found.why_renew(self._hosts, now):
                 bundle, why = renew_leaf(found.authority, hosts, now), reason
             else:
+                if self._loaded is None:
+                    # Changes nothing, but fails where our account may not renew it one day.
+                    await self._cluster.replace_tls_secret(namespace, name, {}, version)
                 return found
         await self._cluster.replace_tls_secret(namespace, name, bundle.as_secret_data(), version)
         logger.warning("replaced the certificate in Secret %s/%s: %s", namespace, name, why)

@@ -306,7 +306,7 @@ class Settings:
             for variable in _NOT_YET
             if environment.get(variable, "").strip()
         ]
-        if environment.get("WEBHOOK_URL", "").strip() and environment.get("WEBHOOK_SERVICE"):
+        if {"webhook_url", "webhook_service"} <= values.keys():
             problems.append("WEBHOOK_URL and WEBHOOK_SERVICE are both set: set only one of them")
         if problems:
             raise SettingsError(tuple(problems))

@@ -2,9 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from shield_operator import pods
-from shield_operator.decision import SecretState
-from shield_operator.model import ConfigRef, Json
+from shield_operator import raw
+from shield_operator.model import ConfigRef, Json, SecretState
 from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
 from shield_operator.selection import ConfigIndex, IndexedConfig
 from shield_operator.settings import Settings
@@ -109,21 +108,22 @@ class State:
         return {ref for ref in refs if before.get(ref) != self.configs.get(ref)}
 
     def secrets(self, namespace: str) -> Mapping[str, SecretState]:
-        """What is known of the Secrets that the configs of a namespace name."""
-        return {
-            entry.plan.secret_name: self._secret_states.get(entry.ref, SecretState.UNKNOWN)
-            for entry in self.configs.namespaces.get(namespace, {}).values()
-            if entry.plan is not None and entry.plan.secret_name is not None
-        }
+        """What is known of the Secrets that the configs of a namespace name; the rest is not."""
+        known = {}
+        for entry in self.configs.namespaces.get(namespace, {}).values():
+            state = self._secret_states.get(entry.ref, SecretState.UNKNOWN)
+            if entry.plan and entry.plan.secret_name and state is not SecretState.UNKNOWN:
+                known[entry.plan.secret_name] = state
+        return known
 
     def _is_as_listed(self, entry: IndexedConfig, resource: Json) -> bool:
         """Whether a listed config is the one that we know, in the generation that we know."""
-        generation = pods.mapping(resource, "metadata").get("generation")
+        generation = raw.mapping(resource, "metadata").get("generation")
         same = (generation, _uid(resource)) == (entry.config.generation, self._uids.get(entry.ref))
         return same and generation is not None
 
     def _note_status(self, ref: ConfigRef, resource: Json) -> None:
-        self.statuses[ref] = pods.mapping(resource, "status")
+        self.statuses[ref] = raw.mapping(resource, "status")
         self._secret_states[ref] = secret_state(resource)
         self._uids[ref] = _uid(resource)
 
@@ -137,9 +137,9 @@ class State:
 
 
 def _uid(resource: Json) -> str:
-    return str(pods.mapping(resource, "metadata").get("uid") or "")
+    return str(raw.mapping(resource, "metadata").get("uid") or "")
 
 
 def _ref(resource: Json) -> ConfigRef:
-    metadata = pods.mapping(resource, "metadata")
+    metadata = raw.mapping(resource, "metadata")
     return ConfigRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from shield_operator import names, pods
-from shield_operator.decision import SecretState
-from shield_operator.model import Json
+from shield_operator import names, raw
+from shield_operator.model import Json, SecretState
 from shield_operator.selection import IndexedConfig
 from shield_operator.settings import Settings
 
@@ -93,15 +92,15 @@ def status_to_write(entry: IndexedConfig, condition: Ready, live: Json, now: dat
     if entry.plan is not None:
         fields["injectionHash"] = entry.plan.fingerprint
     known = ("observedGeneration", "injectionHash")
-    if written == wanted and all(pods.mapping(live).get(key) == fields.get(key) for key in known):
+    if written == wanted and all(raw.mapping(live).get(key) == fields.get(key) for key in known):
         return None
     return {**fields, "conditions": [wanted]}
 
 
 def secret_state(resource: Json) -> SecretState:
     """What a config's status says of its Secret: known to every replica, whoever looked it up."""
-    generation = pods.mapping(resource, "metadata").get("generation")
-    condition = _condition(pods.mapping(resource, "status"))
+    generation = raw.mapping(resource, "metadata").get("generation")
+    condition = _condition(raw.mapping(resource, "status"))
     if condition.get("observedGeneration") != generation:
         return SecretState.UNKNOWN
     match condition.get("reason"):
@@ -114,5 +113,5 @@ def secret_state(resource: Json) -> SecretState:
 
 
 def _condition(status: Json) -> Mapping[str, Json]:
-    conditions = pods.items(status, "conditions")
+    conditions = raw.items(status, "conditions")
     return next((one for one in conditions if one.get("type") == READY), {})

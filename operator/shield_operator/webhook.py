@@ -7,7 +7,7 @@ import base64
 from collections.abc import Iterator
 from typing import Final
 
-from shield_operator import names, pods
+from shield_operator import names, raw
 from shield_operator.model import Json
 from shield_operator.selection import excluded_namespaces
 from shield_operator.settings import Settings
@@ -152,8 +152,8 @@ def carries(live: Json, ca_bundle: bytes) -> bool:
     encoded = base64.b64encode(ca_bundle).decode("ascii")
     trusting = {
         hook.get("name")
-        for hook in pods.items(live, "webhooks")
-        if pods.mapping(hook, "clientConfig").get("caBundle") == encoded
+        for hook in raw.items(live, "webhooks")
+        if raw.mapping(hook, "clientConfig").get("caBundle") == encoded
     }
     return {names.NAMESPACE_WEBHOOK, names.POD_WEBHOOK} <= trusting
 
@@ -164,9 +164,9 @@ def foreign_match_conditions(live: Json, wanted: Json) -> Iterator[tuple[str, st
     They stay (they are others' to take away), but each can keep pods from us without a trace.
     """
     ours = {hook["name"]: hook["matchConditions"] for hook in wanted["webhooks"]}
-    for hook in pods.items(live, "webhooks"):
+    for hook in raw.items(live, "webhooks"):
         name = str(hook.get("name"))
         known = {condition["name"] for condition in ours.get(name, [])}
-        for condition in pods.items(hook, "matchConditions") if name in ours else []:
+        for condition in raw.items(hook, "matchConditions") if name in ours else []:
             if condition.get("name") not in known:
                 yield name, str(condition.get("name"))

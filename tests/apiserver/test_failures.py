@@ -3,6 +3,7 @@
 import http.client
 import socket
 import ssl
+import time
 from http import HTTPStatus
 
 import pytest
@@ -12,10 +13,12 @@ from controlplane import ControlPlane
 from localoperator import NAME, NAMESPACE, OperatorProcess
 from support import (
     INJECT,
+    WEBHOOKS,
     WebhookClient,
     apply,
     create_pod,
     eventually,
+    get,
     has_sidecar,
     make_namespace,
     wait_reason,
@@ -72,6 +75,7 @@ def test_under_deny_a_skipped_pod_is_refused_and_others_are_not(
         assert "not injected (no-sidecar-config)" in answer["message"]
         opted_out = examples.pod(labels={"llm-shield.io/inject": "false"})
         assert create_pod(own_control_plane, "shop", opted_out)[0] == HTTPStatus.CREATED
+        assert "Webhook 'inject'" not in operator.log_tail(1000)  # a denial is no failure
         _, metrics = operator.get("/metrics")
         assert 'outcome="denied",reason="no-sidecar-config"} 1.0' in metrics
 
@@ -129,7 +133,7 @@ def webhook(control_plane: ControlPlane, operator: OperatorProcess) -> WebhookCl
         ("POST", "/inject", b"", HTTPStatus.BAD_REQUEST),
         ("POST", "/inject", b"{", HTTPStatus.BAD_REQUEST),
         ("POST", "/inject", b'{"kind": "AdmissionReview"}', HTTPStatus.BAD_REQUEST),
-        ("POST", "/inject", b" " * (9 * 2**20), HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+        ("POST", "/inject", b" " * (21 * 2**20), HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     ],
 )
 def test_what_is_no_review_gets_a_clear_answer(
@@ -140,7 +144,7 @@ def test_what_is_no_review_gets_a_clear_answer(
 
 def test_a_pod_of_three_mebibytes_is_answered(webhook: WebhookClient) -> None:
     pod = examples.pod()
-    variables = [{"name": f"V{number}", "value": "x" * 1200} for number in range(1500)]
+    variables = [{"name": f"V{number}", "value": "<" * 1200} for number in range(1500)]
     pod["spec"]["containers"][0]["env"] = variables
     pod["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": {"f:x": "y" * 2**20}}]
     response = webhook.review("nowhere", pod)
@@ -186,3 +190,50 @@ def test_a_terminated_replica_serves_on_and_then_ends_in_order(
         for _ in range(5):
             assert create_pod(own_control_plane, "shop", examples.pod())[0] == HTTPStatus.CREATED
         assert operator.wait() == 0
+
+
+def test_a_terminated_replica_ends_though_connections_stay_open(
+    own_control_plane: ControlPlane,
+) -> None:
+    """The API server keeps its connection open, and has nothing more to ask."""
+    make_namespace(own_control_plane, "shop", INJECT)
+    with OperatorProcess(own_control_plane) as operator:
+        operator.wait_ready()
+        assert create_pod(own_control_plane, "shop", examples.pod())[0] == HTTPStatus.CREATED
+        operator.terminate()
+        assert operator.wait(20) == 0
+
+
+def test_under_ignore_a_failing_operator_lets_pods_start_bare_and_counts(
+    own_control_plane: ControlPlane,
+) -> None:
+    """It runs, and answers 500, since it could not list the configs: not a verdict."""
+    make_namespace(own_control_plane, "shop", INJECT)
+    own_control_plane.kubectl("delete", "crd", "shieldsidecarconfigs.llm-shield.io")
+    with OperatorProcess(own_control_plane, environment={"FAILURE_POLICY": "Ignore"}) as operator:
+        eventually(lambda: get(own_control_plane, WEBHOOKS))
+        status, pod = create_pod(own_control_plane, "shop", examples.pod())
+        assert status == HTTPStatus.CREATED
+        assert not has_sidecar(pod)
+        _, metrics = operator.get("/metrics")
+        assert 'llm_shield_admissions_total{outcome="failed",reason=""} 1.0' in metrics
+
+
+def test_a_webhook_that_may_not_be_written_is_no_fight(own_control_plane: ControlPlane) -> None:
+    """A permission that is lost and comes back: said as it is, and healed at once."""
+    path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}"
+    rules = get(own_control_plane, path)["rules"]
+    without = [
+        rule | {"verbs": [verb for verb in rule["verbs"] if verb != "patch"]}
+        if "mutatingwebhookconfigurations" in rule["resources"]
+        else rule
+        for rule in rules
+    ]
+    own_control_plane.request("PATCH", path, {"rules": without})
+    with OperatorProcess(own_control_plane) as operator:
+        eventually(lambda: "cannot apply MutatingWebhookConfiguration" in operator.log_tail(100))
+        time.sleep(20)
+        assert "somebody else" not in operator.log_tail(1000)
+        assert "recovered" not in operator.log_tail(1000)
+        own_control_plane.request("PATCH", path, {"rules": rules})
+        operator.wait_ready(12)

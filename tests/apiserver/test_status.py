@@ -1,5 +1,6 @@
 """What ``kubectl get ssc`` says: Ready, or why not; written once a change."""
 
+import json
 import time
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_conditions_of_others_stay(control_plane: ControlPlane, namespace: str) 
         "--field-manager=somebody",
         "-f",
         "-",
-        input=str(body).replace("'", '"'),
+        input=json.dumps(body),
     )
     apply(control_plane, examples.config(namespace=namespace, port=9000))
     wait_reason(control_plane, namespace, "shield", "Accepted")

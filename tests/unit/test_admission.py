@@ -127,7 +127,7 @@ def through_the_handler(replica: Replica) -> Handler:
     async def handler(body: Any) -> Any:
         warnings: list[str] = []
         found = kopf.Patch(body=body["request"]["object"])
-        admission.inject(replica.state, replica.metrics, found, warnings)
+        admission.inject(replica.state, found, warnings)
         encoded = base64.b64encode(json.dumps(found.as_json_patch()).encode()).decode()
         response = {"uid": "u", "allowed": True, "patch": encoded, "warnings": warnings}
         return {"response": response}
@@ -157,11 +157,49 @@ def test_concurrent_reviews_do_not_mix() -> None:
         assert f'"{namespace}/shield@' in patch
 
 
-def test_a_kept_label_is_warned_about() -> None:
+def counted(replica: Replica) -> dict[tuple[str, str], float]:
+    """How often each outcome was counted."""
+    (family,) = replica.metrics.admissions.collect()
+    return {
+        (sample.labels["outcome"], sample.labels["reason"]): sample.value
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
+
+
+@pytest.mark.parametrize(
+    ("a_pod", "environment", "outcome"),
+    [
+        (pod(), {}, ("injected", "")),
+        (pod(labels={"llm-shield.io/inject": "false"}), {}, ("ignored", "")),
+        (pod(hostNetwork=True), {}, ("skipped", "host-network")),
+    ],
+)
+def test_each_outcome_is_counted_once(
+    a_pod: Any, environment: dict[str, str], outcome: tuple[str, str]
+) -> None:
+    replica = Replica(None, **environment)
+    replica.state.config_changed(config())
+    replica.handler = through_the_handler(replica)
+    assert replica.answer(WebhookClient.body("shop", a_pod)).status == 200
+    assert counted(replica) == {outcome: 1}
+
+
+def test_a_patch_that_fails_counts_as_a_failure_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("shield_operator.patch.apply", broken)
     replica = Replica(None)
     replica.state.config_changed(config())
     replica.handler = through_the_handler(replica)
-    owned = pod(labels={"llm-shield.io/injection-skipped": "x"}, owner="ReplicaSet")
-    response = json.loads(replica.answer(WebhookClient.body("shop", owned)).text or "")["response"]
-    (warning,) = response["warnings"]
-    assert warning.startswith("label llm-shield.io/injection-skipped is the operator's to write")
+    assert replica.answer(REVIEW).status == 500
+    assert counted(replica) == {("failed", ""): 1}
+
+
+def test_what_cannot_be_read_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Under Ignore it lets a pod start bare, should it have been a pod."""
+    replica = Replica(through_the_handler(Replica(None)))
+    assert replica.answer(b"garbage").status == 400
+    assert counted(replica) == {("unreadable", ""): 1}
+    assert "a request was refused: the body is not JSON" in caplog.text

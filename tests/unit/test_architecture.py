@@ -13,6 +13,7 @@ PURE = (
     "settings",
     "model",
     "pods",
+    "raw",
     "resources",
     "review",
     "selection",
@@ -20,6 +21,7 @@ PURE = (
     "plan",
     "patch",
     "status",
+    "text",
     "webhook",
     "certificates",
 )
@@ -29,7 +31,7 @@ ONLY_IMPORTERS = {
     "certbuilder": {"certificates"},
     "oscrypto": {"certificates"},
     "asn1crypto": {"certificates"},
-    "kopf": {"admission", "main", "logs"},
+    "kopf": {"admission", "kopf_runner", "logs", "main"},
     "prometheus_client": {"metrics"},
 }
 

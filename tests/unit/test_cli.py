@@ -16,7 +16,8 @@ def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str, **environment: str) -> Result:
-    return CliRunner().invoke(operator, ["run", *arguments], env=environment)
+    settings = {"WEBHOOK_URL": "https://127.0.0.1:9443", **environment}
+    return CliRunner().invoke(operator, ["run", *arguments], env=settings)
 
 
 def test_bad_settings_are_all_named_and_nothing_starts() -> None:
@@ -38,8 +39,15 @@ def test_without_credentials_it_says_where_it_looked() -> None:
     assert found.exit_code == 1
     assert found.output == (
         "error: no credentials for an API server: this is no pod, and /nowhere/kubeconfig is no "
-        "file; set KUBECONFIG\n"
+        "file; set KUBECONFIG to a kubeconfig\n"
     )
+
+
+def test_outside_of_a_pod_it_must_know_its_own_address() -> None:
+    """Or it would publish a webhook that leads nowhere, and block every pod that asks."""
+    found = CliRunner().invoke(operator, ["run"], env={"WEBHOOK_URL": ""})
+    assert found.exit_code == 1
+    assert found.output.startswith("error: WEBHOOK_URL is not set, and outside of a pod ")
 
 
 @pytest.mark.parametrize("content", ["", "{", "a: b", "[]"])
@@ -56,7 +64,8 @@ def test_help_has_every_setting_with_its_variable() -> None:
     found = run("--help")
     assert found.exit_code == 0
     for variable in ("POD_NAMESPACE", "K8S_SIDECAR_IMAGE", "WEBHOOK_URL", "LOG_FORMAT"):
-        assert f"[env: {variable}]" in " ".join(found.output.split())
+        assert f"[env: {variable}" in " ".join(found.output.split())
+    assert "[env: WEBHOOK_PORT; default: 9443]" in " ".join(found.output.split())
 
 
 def test_versions() -> None:

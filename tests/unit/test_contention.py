@@ -12,7 +12,12 @@ class Clock:
 
 
 def allowed(limit: RewriteLimit, times: int, place: str = "a", content: str = "x") -> int:
-    return sum(limit.allows(place, content) for _ in range(times))
+    done = 0
+    for _ in range(times):
+        if limit.allows(place, content):
+            limit.note(place, content)
+            done += 1
+    return done
 
 
 def test_the_same_again_is_written_a_few_times_and_then_once_a_minute() -> None:
@@ -22,6 +27,12 @@ def test_the_same_again_is_written_a_few_times_and_then_once_a_minute() -> None:
     for _ in range(3):
         clock.now += INTERVAL
         assert allowed(limit, 100) == 1
+
+
+def test_writes_that_failed_are_none() -> None:
+    limit = RewriteLimit(Clock())
+    assert all(limit.allows("a", "x") for _ in range(100))
+    assert allowed(limit, 100) == BURST
 
 
 def test_patience_comes_back_with_quiet() -> None:

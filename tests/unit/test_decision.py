@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import examples
 from examples import config, decided, index, pod
 from shield_operator import decision
-from shield_operator.decision import Ignore, Inject, SecretState, Skip, SkipReason, decide
+from shield_operator.decision import Ignore, Inject, Skip, SkipReason, decide
+from shield_operator.model import SecretState
 from shield_operator.plan import ClusterVersion
 from shield_operator.selection import ConfigIndex
 
@@ -209,8 +210,38 @@ def test_a_pods_own_secret_is_the_one_that_counts() -> None:
     assert ["mine" in text for text in found.warnings] == [True]
 
 
-def test_an_annotation_of_a_later_version_is_not_ignored_silently() -> None:
-    a_pod = pod(annotations={"llm-shield.io/image-pull-secrets": "registry"})
+@pytest.mark.parametrize(
+    ("labels", "host_network", "kept"),
+    [
+        ({}, False, None),
+        ({}, True, None),
+        ({"llm-shield.io/injected": "true"}, False, None),
+        ({"llm-shield.io/injected": "no"}, False, "llm-shield.io/injected"),
+        ({"llm-shield.io/injected": "true"}, True, "llm-shield.io/injected"),
+        ({"llm-shield.io/injection-skipped": "x"}, False, "llm-shield.io/injection-skipped"),
+        ({"llm-shield.io/injection-skipped": "x"}, True, "llm-shield.io/injection-skipped"),
+        ({"llm-shield.io/injection-skipped": "host-network"}, True, None),
+    ],
+)
+def test_an_outcome_label_that_stays_wrong_is_warned_about(
+    labels: dict[str, str], host_network: bool, kept: str | None
+) -> None:
+    owned = pod(labels=labels, owner="ReplicaSet", hostNetwork=host_network)
+    warnings = [text for text in decided(owned).warnings if text.startswith("label ")]
+    assert [text.split()[1] for text in warnings] == ([kept] if kept else [])
+    free = pod(labels=labels, hostNetwork=host_network)
+    assert not [text for text in decided(free).warnings if text.startswith("label ")]
+
+
+def test_a_plan_of_the_settings_alone_does_not_send_anybody_to_a_config_that_is_not_there() -> None:
+    chosen = examples.settings(K8S_SIDECAR_IMAGE=examples.IMAGE)
+    (warning,) = decided(pod(), [], with_settings=chosen).warnings
+    assert "there is none yet: create one" in warning
+
+
+@pytest.mark.parametrize("key", ["llm-shield.io/image-pull-secrets", "llm-shield.io/container"])
+def test_an_annotation_of_a_later_version_is_not_ignored_silently(key: str) -> None:
+    a_pod = pod(annotations={key: "registry"})
     (warning,) = decided(a_pod).warnings
     assert "is not read by this version" in warning
 

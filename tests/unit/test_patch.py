@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from examples import config, decided, plan, pod
-from shield_operator.decision import Decision, Ignore, Inject, Skip, SkipReason
-from shield_operator.patch import apply, operations, outcome_label_kept
+from shield_operator.decision import Decision, Inject, Skip, SkipReason
+from shield_operator.patch import apply, operations
 from shield_operator.plan import ClusterVersion
 
 NATIVE = Inject(plan())
@@ -137,27 +137,26 @@ def test_a_users_default_container_is_kept() -> None:
 # --- Owned pods: outcome labels are only ever added -----------------------------------------------
 
 
+@pytest.mark.parametrize("found", [NATIVE, PLAIN, SKIP])
 @pytest.mark.parametrize(
-    ("labels", "found", "kept"),
+    "labels",
     [
-        ({}, NATIVE, None),
-        ({}, SKIP, None),
-        ({"llm-shield.io/injected": "true"}, NATIVE, None),
-        ({"llm-shield.io/injected": "no"}, NATIVE, "llm-shield.io/injected"),
-        ({"llm-shield.io/injected": "true"}, SKIP, "llm-shield.io/injected"),
-        ({"llm-shield.io/injection-skipped": "x"}, NATIVE, "llm-shield.io/injection-skipped"),
-        ({"llm-shield.io/injection-skipped": "x"}, SKIP, "llm-shield.io/injection-skipped"),
+        {"llm-shield.io/injected": "no"},
+        {"llm-shield.io/injection-skipped": "x"},
+        {"llm-shield.io/injected": "true", "llm-shield.io/injection-skipped": "host-network"},
     ],
+    ids=str,
 )
-def test_an_owned_pod_keeps_its_labels(
-    labels: dict[str, str], found: Decision, kept: str | None
-) -> None:
-    owned = pod(labels=labels, owner="ReplicaSet")
-    changed = applied(owned, found)
+def test_an_owned_pod_keeps_its_outcome_labels(labels: dict[str, str], found: Decision) -> None:
+    changed = applied(pod(labels=labels, owner="ReplicaSet"), found)
     assert labels.items() <= changed["metadata"]["labels"].items()
-    assert outcome_label_kept(owned, found) == kept
-    assert outcome_label_kept(pod(labels=labels), found) is None
-    assert outcome_label_kept(owned, Ignore()) is None
+    stamped = {"llm-shield.io/injected-config", "llm-shield.io/skip-reason"}
+    assert len(stamped & changed["metadata"]["annotations"].keys()) == 1
+
+
+def test_an_owned_pod_without_outcome_labels_gets_them() -> None:
+    owned = pod(owner="ReplicaSet")
+    assert applied(owned, NATIVE)["metadata"]["labels"] == {"llm-shield.io/injected": "true"}
 
 
 # --- For any pod ----------------------------------------------------------------------------------

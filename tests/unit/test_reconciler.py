@@ -8,7 +8,7 @@ import pytest
 
 import examples
 from examples import config
-from shield_operator.cluster import Cluster, Conflict, NotFound, Refused, Unreachable
+from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Refused, Unreachable
 from shield_operator.model import ConfigRef
 from shield_operator.reconciler import Reconciler
 from shield_operator.state import State
@@ -88,6 +88,17 @@ def test_one_that_fails_keeps_nobody_else_waiting_and_is_tried_again(
         assert sorted(cluster.written) == [("a", "Accepted"), ("c", "Accepted")]
     reconcile(reconciler)
     assert ("b", "Accepted") in cluster.written
+
+
+def test_failed_writes_do_not_use_up_the_patience(
+    cluster: Statuses, reconciler: Reconciler
+) -> None:
+    cluster.failures["a"] = [Forbidden("403")] * 20
+    for _ in range(20):
+        with pytest.raises(Forbidden):
+            reconcile(reconciler)
+    reconcile(reconciler)
+    assert ("a", "Accepted") in cluster.written
 
 
 def test_an_outage_loses_nothing(cluster: Statuses, reconciler: Reconciler) -> None:

@@ -34,6 +34,12 @@ def test_a_pod_creation() -> None:
     assert str(found) == "pod shop/web-…"
 
 
+def test_braces_in_strings_are_no_objects() -> None:
+    a_pod = pod()
+    a_pod["spec"]["containers"][0]["args"] = ['{"[' * 100_000, "\\" * 3]
+    assert read_review(review(object=a_pod)).pod == a_pod
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -9,7 +9,7 @@ import pytest
 
 import examples
 from shield_operator.certificates import issue_bundle, read_bundle
-from shield_operator.cluster import Cluster, Conflict, NotFound, Unreachable
+from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Unreachable
 from shield_operator.rotation import SharedCertificate, served_hosts
 
 SERVICE = "llm-shield-operator.llm-shield-system.svc"
@@ -22,6 +22,7 @@ class Secrets:
         self.data: dict[str, bytes] | None = None
         self.version = 0
         self.down = False
+        self.read_only = False
         self.race: dict[str, bytes] | None = None
         """What another replica writes just before our next write."""
 
@@ -42,6 +43,8 @@ class Secrets:
     async def replace_tls_secret(
         self, _: str, __: str, data: Mapping[str, bytes], resource_version: str
     ) -> None:
+        if self.read_only:
+            raise Forbidden("may not patch")
         self._lose_race()
         if resource_version != str(self.version):
             raise Conflict("changed")
@@ -53,8 +56,9 @@ class Secrets:
             self.race = None
 
     def _write(self, data: Mapping[str, bytes]) -> None:
-        self.data = {**(self.data or {}), **data}
-        self.version += 1
+        before = self.data
+        self.data = {**(before or {}), **data}
+        self.version += self.data != before
 
 
 class Clock:
@@ -167,6 +171,15 @@ def test_replicas_of_different_names_do_not_take_turns(secrets: Secrets, clock: 
     assert secrets.version == settled
     assert secrets.data is not None
     assert read_bundle(secrets.data).hosts == {SERVICE, "127.0.0.1"}
+
+
+def test_a_right_that_is_missing_shows_at_the_start_and_not_when_it_is_needed(
+    secrets: Secrets, clock: Clock
+) -> None:
+    refresh(replica(secrets, clock))
+    secrets.read_only = True
+    with pytest.raises(Forbidden):
+        refresh(replica(secrets, clock))
 
 
 def test_an_outage_leaves_everything_as_it_is(secrets: Secrets, clock: Clock) -> None:

@@ -135,5 +135,6 @@ def test_a_protection_of_a_later_version_is_refused_rather_than_ignored(variable
 def test_settings_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(SettingsError, match="both 9000"):
         Settings.from_env({"WEBHOOK_PORT": "9000", "HEALTH_PORT": "9000"})
+    assert Settings.from_env({"WEBHOOK_URL": "https://h", "WEBHOOK_SERVICE": " "})
     with pytest.raises(SettingsError, match="set only one"):
         Settings.from_env({"WEBHOOK_URL": "https://h", "WEBHOOK_SERVICE": "s"})

@@ -5,8 +5,7 @@ from typing import Any
 
 import examples
 from examples import config
-from shield_operator.decision import SecretState
-from shield_operator.model import ConfigRef
+from shield_operator.model import ConfigRef, SecretState
 from shield_operator.plan import ClusterVersion
 from shield_operator.state import State
 
@@ -126,6 +125,8 @@ def test_secret_states_come_from_the_statuses() -> None:
     found.config_changed(config("a") | {"status": {"conditions": [condition]}})
     assert found.secrets("shop") == {"keys": SecretState.ABSENT}
     assert found.secrets("elsewhere") == {}
+    found.config_changed(config("b"))  # of the same Secret, and not looked at yet
+    assert found.secrets("shop") == {"keys": SecretState.ABSENT}
 
 
 def test_an_upgraded_cluster_gets_new_plans() -> None:

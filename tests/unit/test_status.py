@@ -7,7 +7,7 @@ import pytest
 
 import examples
 from examples import config, index
-from shield_operator.decision import SecretState
+from shield_operator.model import SecretState
 from shield_operator.selection import IndexedConfig
 from shield_operator.status import (
     ReadyReason,

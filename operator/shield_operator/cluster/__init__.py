@@ -1,7 +1,7 @@
 """Talking to the API server; the only importer of `kubernetes` (its asyncio client)."""
 
 from shield_operator.cluster.client import FIELD_MANAGER, Cluster
-from shield_operator.cluster.credentials import Connection
+from shield_operator.cluster.credentials import Connection, in_a_pod
 from shield_operator.cluster.errors import (
     ClusterError,
     Conflict,
@@ -23,4 +23,5 @@ __all__ = [
     "NotFound",
     "Refused",
     "Unreachable",
+    "in_a_pod",
 ]

@@ -16,7 +16,7 @@ from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.config import ConfigException
 
-from shield_operator import names, pods
+from shield_operator import names, raw
 from shield_operator.cluster.credentials import Connection, connection_of, find_configuration
 from shield_operator.cluster.errors import NotFound, Refused, Unreachable, error_for
 from shield_operator.model import ConfigRef, Json
@@ -33,7 +33,7 @@ _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _CONFIGS: Final = f"/apis/{names.API_GROUP}/{names.API_VERSION}/{names.PLURAL}"
-_WEBHOOKS: Final = (
+_WEBHOOK_CONFIGURATION: Final = (
     f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{names.OPERATOR}"
 )
 _CLUSTER_ROLE: Final = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{names.OPERATOR}"
@@ -69,7 +69,7 @@ class Cluster:
         what = "read the API server's version"
         answer = await self._request("GET", "/version", what=what)
         try:
-            return ClusterVersion.parse(str(pods.mapping(answer).get("gitVersion")))
+            return ClusterVersion.parse(str(raw.mapping(answer).get("gitVersion")))
         except ValueError as error:
             raise Refused(f"cannot {what}: {error}; is this an API server?") from error
 
@@ -90,8 +90,8 @@ class Cluster:
                     f"cannot {what}: the API server does not know them; apply "
                     "manifests/install.yaml"
                 ) from error
-            found += pods.items(page, "items")
-            proceed = pods.mapping(page, "metadata").get("continue")
+            found += raw.items(page, "items")
+            proceed = raw.mapping(page, "metadata").get("continue")
             if not proceed:
                 return found
             query = {"limit": str(_PAGE), "continue": str(proceed)}
@@ -119,12 +119,12 @@ class Cluster:
         what = f"read Secret {namespace}/{name}"
         secret = await self._request("GET", _secret_path(namespace, name), what=what)
         data = {}
-        for key, value in pods.mapping(secret, "data").items():
+        for key, value in raw.mapping(secret, "data").items():
             try:
                 data[key] = base64.b64decode(value, validate=True)
             except ValueError:
                 continue
-        return data, str(pods.mapping(secret, "metadata").get("resourceVersion"))
+        return data, str(raw.mapping(secret, "metadata").get("resourceVersion"))
 
     async def create_tls_secret(self, namespace: str, name: str, data: Mapping[str, bytes]) -> None:
         """Create the Secret.
@@ -162,7 +162,7 @@ class Cluster:
             _secret_path(namespace, name),
             body={"metadata": {"resourceVersion": resource_version}, "data": _encoded(data)},
             content_type=_MERGE_PATCH,
-            what=f"replace the content of Secret {namespace}/{name} (deleted, it is made anew)",
+            what=f"change Secret {namespace}/{name} (if it is deleted, a new one is made)",
         )
 
     # --- The webhook configuration, and what owns it ----------------------------------------------
@@ -170,15 +170,17 @@ class Cluster:
     async def cluster_role_uid(self) -> str:
         """The uid of our own ClusterRole, the owner of the webhook configuration."""
         role = await self._request("GET", _CLUSTER_ROLE, what=f"read ClusterRole {names.OPERATOR}")
-        return str(pods.mapping(role, "metadata").get("uid"))
+        return str(raw.mapping(role, "metadata").get("uid"))
 
     async def read_webhook_configuration(self) -> Json:
         """Our webhook configuration as it is now."""
-        return await self._request("GET", _WEBHOOKS, what=_WEBHOOKS_WHAT.format("read"))
+        what = f"read MutatingWebhookConfiguration {names.OPERATOR}"
+        return await self._request("GET", _WEBHOOK_CONFIGURATION, what=what)
 
     async def apply_webhook_configuration(self, configuration: Json) -> Json:
         """Create or change our fields of it; the fields of others stay."""
-        return await self._apply(_WEBHOOKS, configuration, what=_WEBHOOKS_WHAT.format("apply"))
+        what = f"apply MutatingWebhookConfiguration {names.OPERATOR}"
+        return await self._apply(_WEBHOOK_CONFIGURATION, configuration, what=what)
 
     # --- Status -----------------------------------------------------------------------------------
 
@@ -245,9 +247,6 @@ class Cluster:
             return json.loads(content)
         except ValueError as error:
             raise Refused(f"cannot {what}: the answer is not JSON") from error
-
-
-_WEBHOOKS_WHAT: Final = f"{{}} MutatingWebhookConfiguration {names.OPERATOR}"
 
 
 def _secret_path(namespace: str, name: str) -> str:

@@ -15,19 +15,25 @@ async def find_configuration() -> Configuration:
     """Credentials from where kubectl and client-go look for them."""
     configuration = Configuration()
     try:
-        if not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        if not os.environ.get("KUBECONFIG") and in_a_pod():
             kubernetes_config.load_incluster_config(client_configuration=configuration)
         else:
             await kubernetes_config.load_kube_config(
                 _kubeconfig(), client_configuration=configuration
             )
     except (kubernetes_config.ConfigException, yaml.YAMLError) as error:
-        raise NoCredentials(f"no credentials for an API server: {error}") from error
+        why = " ".join(str(error).split())
+        raise NoCredentials(f"no credentials for an API server: {why}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # the loader trusts its file
         raise NoCredentials(
             f"no credentials for an API server: {_kubeconfig()} is not a kubeconfig ({error})"
         ) from error
     return configuration
+
+
+def in_a_pod() -> bool:
+    """Whether a kubelet has told us where its API server is."""
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def _kubeconfig() -> str:
@@ -36,7 +42,7 @@ def _kubeconfig() -> str:
     if not any(Path(path).is_file() for path in paths.split(os.pathsep)):
         raise NoCredentials(
             f"no credentials for an API server: this is no pod, and {paths} is no file; "
-            "set KUBECONFIG"
+            "set KUBECONFIG to a kubeconfig"
         )
     return paths
 

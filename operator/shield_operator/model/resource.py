@@ -42,6 +42,14 @@ class SelectorOperator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
 
 
+class SecretState(StrEnum):
+    """What is known of a Secret that a sidecar needs."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigRef:
     """Which config: ``namespace/name``."""
