@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
 .PHONY: help setup demo test lint types controlplane manifests crd lock clean
@@ -26,11 +28,11 @@ demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it
 test: lint types controlplane  ## everything that needs neither root nor a cluster
 	$(BIN)/python -m pytest
 
-lint: setup
+lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: setup
+types: setup  ## mypy --strict
 	$(BIN)/mypy operator hack tests
 
 controlplane: setup  ## build kube-apiserver, etcd, … into the cache folder (minutes, once)
@@ -42,10 +44,11 @@ manifests: setup  ## render manifests/install.yaml from manifests/base and crds
 crd: setup  ## render crds/ from hack/crd and the API server's own OpenAPI
 	@$(BIN)/python -m crd
 
-lock: setup  ## resolve the requirements files anew
-	@$(BIN)/pip install --quiet pip-tools
-	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements.txt setup.cfg
-	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --strip-extras --output-file requirements-dev.txt requirements-dev.in
+lock:  ## resolve the requirements files anew
+	@$(PYTHON) -m venv build/lock
+	@build/lock/bin/pip install --quiet pip-tools
+	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --output-file requirements.txt setup.cfg
+	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --allow-unsafe --output-file requirements-dev.txt requirements-dev.in
 
 clean:  ## remove what the above made in this folder
 	rm -rf $(VENV) build dist operator/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

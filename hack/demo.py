@@ -9,17 +9,18 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from controlplane import ControlPlane, ControlPlaneError
 from localoperator import OperatorError, OperatorProcess, install
 
-NAMESPACE = "shop"
+NAMESPACE = "shield-demo"
 MANIFEST = """\
 apiVersion: v1
 kind: Namespace
 metadata:
-  name: shop
+  name: shield-demo
   labels:
     llm-shield.io/inject: enabled
 ---
@@ -27,7 +28,7 @@ apiVersion: v1
 kind: Secret
 metadata:
   name: shield-keys
-  namespace: shop
+  namespace: shield-demo
 stringData:
   VALID_VIRTUAL_KEYS: demo-key
 ---
@@ -35,7 +36,7 @@ apiVersion: llm-shield.io/v1alpha1
 kind: ShieldSidecarConfig
 metadata:
   name: shield
-  namespace: shop
+  namespace: shield-demo
 spec:
   image: example.com/llm-shield-proxy:1.7.0@sha256:{digest}
   secretName: shield-keys
@@ -46,7 +47,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: assistant
-  namespace: shop
+  namespace: shield-demo
 spec:
   selector:
     matchLabels: {app: assistant}
@@ -62,7 +63,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: legacy
-  namespace: shop
+  namespace: shield-demo
 spec:
   selector:
     matchLabels: {app: legacy}
@@ -79,7 +80,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: batch
-  namespace: shop
+  namespace: shield-demo
 spec:
   selector:
     matchLabels: {app: batch}
@@ -110,7 +111,8 @@ def main() -> int:
         print(f"\ndemo failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nstopped")
+        print("\nstopped before all was shown", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -128,7 +130,7 @@ def show(control_plane: ControlPlane, *, keep: bool) -> None:
         operator.wait_ready()
         step("the operator runs under its own service account, and made its webhook")
         control_plane.kubectl("apply", "-f", "-", input=MANIFEST)
-        step("namespace shop has the label llm-shield.io/inject=enabled, a Secret and a config:")
+        step(f"namespace {NAMESPACE} asks for the shield (a label), and has a Secret and a config:")
         show_config(control_plane)
         control_plane.kubectl("apply", "-f", "-", input=DEPLOYMENTS)
         step("three Deployments are applied; their ReplicaSets make the pods")
@@ -169,7 +171,7 @@ def show_injected(pod: dict[str, Any]) -> None:
     check(sidecars == ["llm-shield-proxy"], "the pod has exactly one sidecar")
     check(labels(pod).get("llm-shield.io/injected") == "true", "the pod is labelled as injected")
     check(
-        annotations(pod).get("llm-shield.io/injected-config") == "shop/shield",
+        annotations(pod).get("llm-shield.io/injected-config") == f"{NAMESPACE}/shield",
         "the pod names the config that was used",
     )
 
@@ -237,9 +239,12 @@ def wait_for_ctrl_c(control_plane: ControlPlane, operator: OperatorProcess) -> N
         f"  export KUBECONFIG={control_plane.kubeconfig}\n"
         f"  export PATH={control_plane.kubectl_path.parent}:$PATH\n"
         f"  kubectl get ssc,pods --all-namespaces\n\n"
+        f"The operator is installed and runs as a process of this machine; there are no nodes, so "
+        f"pods stay Pending.\n"
         f"The operator logs to {operator.log}. Ctrl-C stops and removes everything."
     )
-    signal.pause()
+    with suppress(KeyboardInterrupt):
+        signal.pause()
 
 
 def labels(pod: dict[str, Any]) -> dict[str, str]:

@@ -46,6 +46,8 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                # Everything is on loopback; a proxy of the shell's is not for us.
+                env={k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")},
                 process_group=0,
             )
 

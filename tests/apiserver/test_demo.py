@@ -31,7 +31,7 @@ def test_the_demo_shows_what_it_promises(environment: dict[str, str]) -> None:
         "shield   True    Accepted   shield-keys",
         "init container  llm-shield-proxy (native sidecar: starts first, runs on)",
         "label           llm-shield.io/injected: true",
-        "annotation      llm-shield.io/injected-config: shop/shield",
+        "annotation      llm-shield.io/injected-config: shield-demo/shield",
         "label           llm-shield.io/injection-skipped: host-network",
         "is labelled llm-shield.io/inject=disabled: untouched",
         "All of it took ",

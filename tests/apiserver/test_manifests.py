@@ -84,6 +84,8 @@ def test_the_deployment_survives_a_drain() -> None:
     assert list(pod["affinity"]["podAntiAffinity"]) == [
         "preferredDuringSchedulingIgnoredDuringExecution"
     ]
+    (quota,) = installed("ResourceQuota")["spec"]["scopeSelector"]["matchExpressions"]
+    assert quota["values"] == [pod["priorityClassName"]]
     assert pod["containers"][0]["livenessProbe"]["httpGet"]["path"] == "/livez"
     assert pod["containers"][0]["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
