@@ -167,8 +167,9 @@ def show_injected(pod: dict[str, Any]) -> None:
     for container in spec["containers"]:
         print(f"    container       {container['name']}")
     print_outcome(pod)
-    sidecars = [c["name"] for c in spec.get("initContainers", [])]
-    check(sidecars == ["llm-shield-proxy"], "the pod has exactly one sidecar")
+    containers = [*spec.get("initContainers", []), *spec["containers"]]
+    sidecars = [c for c in containers if c["name"] == "llm-shield-proxy"]
+    check(len(sidecars) == 1, "the pod has exactly one sidecar")
     check(labels(pod).get("llm-shield.io/injected") == "true", "the pod is labelled as injected")
     check(
         annotations(pod).get("llm-shield.io/injected-config") == f"{NAMESPACE}/shield",
@@ -180,7 +181,8 @@ def show_skipped(pod: dict[str, Any]) -> None:
     """The pod that asked for it and cannot have it."""
     print(f"\n  pod {pod['metadata']['name']} asked for it, and could not have it:")
     print_outcome(pod)
-    check("initContainers" not in pod["spec"], "the skipped pod has no sidecar")
+    check(len(pod["spec"]["containers"]) == 1, "the skipped pod has no sidecar")
+    check("initContainers" not in pod["spec"], "the skipped pod has no native sidecar either")
     check(
         labels(pod).get("llm-shield.io/injection-skipped") == "host-network",
         "the skipped pod says why",
