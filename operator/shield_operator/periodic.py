@@ -18,9 +18,9 @@ _LONGEST_BACKOFF: Final = 5.0
 class Periodic:
     """Runs `step` every `interval` seconds, and at once when woken.
 
-    A step that the API server lets down is tried again after 1 s, then 2 s, up to 5 s; what went
-    wrong is logged once, and not again until it changes. Any other exception is a bug and ends
-    the operator.
+    A step that the API server or the system lets down is tried again after 1 s, then 2 s, up to
+    5 s; what went wrong is logged once, and not again until it changes. Any other exception is a
+    bug and ends the operator.
     """
 
     def __init__(self, step: Callable[[], Awaitable[None]], interval: float) -> None:
@@ -40,7 +40,7 @@ class Periodic:
             self._woken.clear()
             try:
                 await self._step()
-            except ClusterError as error:
+            except (ClusterError, OSError) as error:
                 self._log_failure(str(error))
                 await asyncio.sleep(backoff * random.uniform(0.8, 1.0))  # noqa: S311  # jitter
                 backoff = min(2 * backoff, _LONGEST_BACKOFF)

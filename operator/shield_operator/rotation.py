@@ -88,6 +88,7 @@ class SharedCertificate:
             _load(_server_context(), found.leaf)
         except (CertificateError, ssl.SSLError) as error:
             bundle, why = self._loaded or issue_bundle(self._hosts, now), str(error)
+            logger.warning("Secret %s/%s holds no certificate to serve with: %s", *self._where, why)
         else:
             # The names of the others stay in, or replicas of different settings would take turns.
             hosts = sorted(found.hosts.union(self._hosts))
@@ -101,7 +102,7 @@ class SharedCertificate:
                     await self._cluster.replace_tls_secret(namespace, name, {}, version)
                 return found
         await self._cluster.replace_tls_secret(namespace, name, bundle.as_secret_data(), version)
-        logger.warning("replaced the certificate in Secret %s/%s: %s", namespace, name, why)
+        logger.info("replaced the certificate in Secret %s/%s: %s", namespace, name, why)
         return bundle
 
 

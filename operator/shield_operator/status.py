@@ -68,6 +68,9 @@ def ready(entry: IndexedConfig, secrets: Mapping[str, SecretState]) -> Ready:
             f"Secret {' and '.join(absent)} is not in namespace {entry.ref.namespace}: "
             "create it; until then new pods wait for it",
         )
+    if entry.plan is not None and entry.plan.secret_name is None:
+        message = "pods get the sidecar; without a Secret it answers every request with 401"
+        return Ready(ReadyReason.ACCEPTED, message)
     return Ready(ReadyReason.ACCEPTED, "pods get the sidecar")
 
 

@@ -79,6 +79,18 @@ def test_a_failure_is_logged_once_and_recovery_too(
     ]
 
 
+def test_a_full_disk_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periodic, "_FIRST_BACKOFF", 0.001)
+    runs: list[int] = []
+
+    async def step() -> None:
+        runs.append(1)
+        raise OSError(28, "No space left on device")
+
+    asyncio.run(run_until(Periodic(step, 1000), lambda: len(runs) >= 3))
+    assert len(runs) == 3
+
+
 def test_a_bug_ends_it() -> None:
     async def step() -> None:
         raise ZeroDivisionError

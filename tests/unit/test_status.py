@@ -46,6 +46,12 @@ def test_accepted() -> None:
     assert len(status["injectionHash"]) == 16
 
 
+def test_accepted_without_a_secret_says_what_that_means() -> None:
+    state, reason, message = condition(written({}, resource=config(secretName=None)))
+    assert (state, reason) == ("True", "Accepted")
+    assert "401" in message
+
+
 def test_secret_not_found_names_it() -> None:
     state, reason, message = condition(written(ABSENT))
     assert (state, reason) == ("False", "SecretNotFound")
