@@ -103,7 +103,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running")
     keep = parser.parse_args().keep
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same clean end as Ctrl-C
+    for number in (signal.SIGTERM, signal.SIGINT):  # SIGINT is ignored in a script's background
+        signal.signal(number, signal.default_int_handler)
     try:
         with ControlPlane.start() as control_plane:
             show(control_plane, keep=keep)

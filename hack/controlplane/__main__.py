@@ -8,7 +8,6 @@ import argparse
 import signal
 import sys
 import time
-from types import FrameType
 
 from controlplane.binaries import ensure
 from controlplane.errors import ControlPlaneError
@@ -20,7 +19,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m controlplane", description=__doc__)
     parser.add_argument("command", nargs="?", choices=["run", "build"], default="run")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGTERM, signal.SIGINT):  # SIGINT is ignored in a script's background
+        signal.signal(number, signal.default_int_handler)
     try:
         binaries = ensure()
         if arguments.command == "build":
@@ -37,11 +37,6 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 0
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    """Treat SIGTERM like Ctrl-C, so that both unwind through the same cleanup."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

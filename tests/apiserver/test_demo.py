@@ -48,7 +48,10 @@ def test_kept_running_it_ends_cleanly_when_told(
         printed.open("wb") as output,
         subprocess.Popen([*DEMO, "--keep"], env=environment, stdout=output) as demo,
     ):
-        eventually(lambda: "Ctrl-C stops and removes everything" in printed.read_text(), 60)
-        assert "export KUBECONFIG=" in printed.read_text()
-        demo.send_signal(number)
-        assert demo.wait(30) == 0
+        try:
+            eventually(lambda: "Ctrl-C stops and removes everything" in printed.read_text(), 60)
+            assert "export KUBECONFIG=" in printed.read_text()
+            demo.send_signal(number)
+            assert demo.wait(30) == 0
+        finally:
+            demo.kill()
