@@ -8,7 +8,7 @@ https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resour
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from shield_operator import pods, raw
+from shield_operator import names, pods, raw
 from shield_operator.model import Json, quantity
 from shield_operator.plan import Plan
 
@@ -21,7 +21,8 @@ def shortage(pod: Json, plan: Plan) -> str | None:
     limits = _amounts(raw.mapping(pod, "spec", "resources", "limits"))
     if not requests and not limits:
         return None
-    init, containers = raw.items(pod, "spec", "initContainers"), pods.containers(pod)
+    init = _without_sidecar(raw.items(pod, "spec", "initContainers"))
+    containers = _without_sidecar(pods.containers(pod))
     before = _total(init, containers)
     if plan.native:
         after = _total([plan.sidecar, *init], containers)
@@ -44,6 +45,11 @@ def shortage(pod: Json, plan: Plan) -> str | None:
                 f"{limit}: raise them, or lower spec.resources of the config"
             )
     return None
+
+
+def _without_sidecar(containers: Iterable[Json]) -> list[Json]:
+    """The containers but our own: a pod that has it already must not count it twice."""
+    return [container for container in containers if container.get("name") != names.SIDECAR]
 
 
 def _total(init: Iterable[Json], containers: Iterable[Json]) -> _Amounts:

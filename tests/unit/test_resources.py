@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from examples import plan, pod
+from shield_operator.decision import Inject
+from shield_operator.patch import apply
 from shield_operator.resources import shortage
 
 
@@ -60,6 +62,16 @@ def test_a_native_sidecar(spec: dict[str, Any], short_of: str | None) -> None:
     assert (found is None) == (short_of is None)
     if found and short_of:
         assert f"too little {short_of} for its containers and the sidecar" in found
+
+
+@pytest.mark.parametrize("mode", ["Native", "Container"])
+def test_a_sidecar_that_is_there_already_counts_once(mode: str) -> None:
+    """As when the API server asks a second time: what was enough before still is."""
+    made = plan(mode=mode)
+    just_enough = pod(resources={"requests": {"cpu": "100m", "memory": "128Mi"}})
+    assert shortage(just_enough, made) is None
+    apply(just_enough, Inject(made))
+    assert shortage(just_enough, made) is None
 
 
 @pytest.mark.parametrize(
