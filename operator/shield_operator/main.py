@@ -60,8 +60,9 @@ class Operator:
     """One replica: its parts, wired together."""
 
     def __init__(self, settings: Settings, cluster: Cluster) -> None:
-        self._settings = settings
         self._cluster = cluster
+        self._host = listening_host(settings)
+        self._health_port = settings.health_port
         self._stop = asyncio.Event()
         self._metrics = Metrics()
         self._state = State(settings)
@@ -69,7 +70,7 @@ class Operator:
         self._publisher = Publisher(cluster, settings, self._state)
         self._reconciler = Reconciler(cluster, self._state)
         self._server = AdmissionServer(
-            self._state, self._metrics, self._certificate, host=listening_host(settings)
+            self._state, self._metrics, self._certificate, host=self._host
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._take_signals)
         self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
@@ -140,9 +141,9 @@ class Operator:
     async def run(self) -> None:
         """Run until a signal ends it; the health port answers from the beginning."""
         self._take_signals()
-        host = listening_host(self._settings)
-        port = self._settings.health_port
-        async with serve_health(host, port, self._state.not_ready, self._metrics):
+        async with serve_health(
+            self._host, self._health_port, self._state.not_ready, self._metrics
+        ):
             if await self._reach_api_server():
                 await self._serve()
 

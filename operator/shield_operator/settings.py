@@ -79,42 +79,32 @@ _NOT_YET: Final = (
 # --- Parsers: text -> value, or a ValueError that ends the sentence "X is 'v': it must be ..." ----
 
 
-def _namespace(text: str) -> str:
-    if not is_dns_label(text):
-        raise ValueError("a namespace's name")
-    return text
+def _text(accepts: Callable[[str], bool], wanted: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not accepts(text):
+            raise ValueError(wanted)
+        return text
+
+    return parse
 
 
-def _name(text: str) -> str:
-    if not is_dns_subdomain(text):
-        raise ValueError("a DNS subdomain, such as 'my-name'")
-    return text
+def _between(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
 
 
-def _service(text: str) -> str:
-    if not is_dns_label(text):
-        raise ValueError("a Service's name")
-    return text
-
-
-def _image(text: str) -> str:
-    if not is_image_digest(text):
-        raise ValueError("an image with its digest, such as 'name@sha256:<64 hex digits>'")
-    return text
-
-
-def _port(text: str) -> int:
-    return _between(text, 1, 65535)
-
-
-def _timeout(text: str) -> int:
-    return _between(text, 1, 30)
-
-
-def _between(text: str, low: int, high: int) -> int:
-    if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
-        raise ValueError(f"a whole number from {low} to {high}")
-    return int(text)
+_namespace: Final = _text(is_dns_label, "a namespace's name")
+_name: Final = _text(is_dns_subdomain, "a DNS subdomain, such as 'my-name'")
+_service: Final = _text(is_dns_label, "a Service's name")
+_image: Final = _text(
+    is_image_digest, "an image with its digest, such as 'name@sha256:<64 hex digits>'"
+)
+_port: Final = _between(1, 65535)
+_timeout: Final = _between(1, 30)
 
 
 def _url(text: str) -> str:

@@ -78,9 +78,13 @@ _ENFORCER_OFF: Final = {"admissions.enforcer/disabled": "true"}
 """Keeps a managed cluster's admissions enforcer from adding selectors that we would take out."""
 
 
+def _encoded(ca_bundle: bytes) -> str:
+    return base64.b64encode(ca_bundle).decode("ascii")
+
+
 def client_config(settings: Settings, ca_bundle: bytes) -> Json:
     """How the API server reaches the webhook: by its Service, or by URL from outside."""
-    encoded = base64.b64encode(ca_bundle).decode("ascii")
+    encoded = _encoded(ca_bundle)
     if settings.webhook_url is not None:
         return {"url": f"{settings.webhook_url}{names.INJECT_PATH}", "caBundle": encoded}
     service = {
@@ -149,7 +153,7 @@ def _identity(item: Json) -> Json:
 
 def carries(live: Json, ca_bundle: bytes) -> bool:
     """Whether both of our webhooks are there and trust this authority."""
-    encoded = base64.b64encode(ca_bundle).decode("ascii")
+    encoded = _encoded(ca_bundle)
     trusting = {
         hook.get("name")
         for hook in raw.items(live, "webhooks")
