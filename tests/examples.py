@@ -11,6 +11,7 @@ from shield_operator.selection import ConfigIndex
 from shield_operator.settings import Settings
 
 IMAGE = f"example.com/llm-shield-proxy:1.7.0@sha256:{'0' * 64}"
+PAYLOAD_IMAGE = f"example.com/connector:2.1.0@sha256:{'1' * 64}"
 NAMESPACE = "shop"
 CURRENT = ClusterVersion(1, 36)
 

@@ -69,6 +69,11 @@ get lost without taking the sidecar along.
 PORT_NAME: Final = "llm-shield"
 TMP_VOLUME: Final = "llm-shield-tmp"
 NO_TOKEN_VOLUME: Final = "llm-shield-no-token"  # noqa: S105  # a volume's name
+SECRET_VOLUME_PREFIX: Final = "llm-shield-secret-"  # noqa: S105  # a volume's name
+PAYLOAD_VOLUME: Final = "llm-shield-payload"
+PAYLOAD_STAGE: Final = "llm-shield-payload-stage"
+"""The init container that copies the payload's files into its volume."""
+
 SETTINGS_CONFIG: Final = "-/settings"
 """What the mark and the annotation call a config that is made of the settings alone."""
 

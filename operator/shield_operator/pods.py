@@ -29,6 +29,28 @@ def all_containers(pod: Json) -> Iterator[Mapping[str, Json]]:
     yield from containers(pod)
 
 
+def application_container(pod: Json, configured: str | None) -> Json | None:
+    """The container that the sidecar is there for; None where the one that is asked for is absent.
+
+    The one that the pod's annotation names, else the config, else the one that ``kubectl logs``
+    would take, else the first.
+    """
+    candidates = [c for c in containers(pod) if c.get("name") != names.SIDECAR]
+    given = annotations(pod)
+    asked = given.get(names.CONTAINER_ANNOTATION) or configured
+    if asked is not None:
+        return next((c for c in candidates if c.get("name") == asked), None)
+    default = given.get(names.DEFAULT_CONTAINER_ANNOTATION)
+    first = candidates[0] if candidates else None
+    return next((c for c in candidates if c.get("name") == default), first)
+
+
+def image_pull_secrets(pod: Json) -> tuple[str, ...]:
+    """The names that the pod's annotation lists, trimmed, without empty ones and repetitions."""
+    listed = annotations(pod).get(names.IMAGE_PULL_SECRETS_ANNOTATION, "").split(",")
+    return tuple(dict.fromkeys(filter(None, map(str.strip, listed))))
+
+
 def controller(pod: Json) -> Mapping[str, Json] | None:
     """The owner reference of the controller that made this pod.
 

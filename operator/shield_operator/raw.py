@@ -22,9 +22,28 @@ def items(value: Json, *path: str) -> list[Mapping[str, Json]]:
     return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
 
 
+def texts(value: Json, *path: str) -> list[str]:
+    """The strings of the list at `path` below `value`."""
+    found = mapping(value, *path[:-1]).get(path[-1])
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+
 def strings(value: Json, *path: str) -> Mapping[str, str]:
     """The strings of the object at `path` below `value`, by name."""
     return {key: text for key, text in mapping(value, *path).items() if isinstance(text, str)}
+
+
+def holds(found: Json, wanted: Json) -> bool:
+    """Whether all of `wanted` is in `found`, which the API server may have added defaults to."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            holds(found.get(key), value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list) and len(found) == len(wanted) and all(map(holds, found, wanted))
+        )
+    return bool(found == wanted)
 
 
 def object_at(parent: Json, key: str) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Pod-level resources: whether a pod's own ``spec.resources`` leave room for the sidecar.
+"""Pod-level resources: whether a pod's own ``spec.resources`` leave room for what is added.
 
 The API server refuses a pod whose containers ask for more than the pod itself does, so that a pod
 with too little must be skipped, not patched. The sums are Kubernetes' own.
@@ -21,25 +21,32 @@ def shortage(pod: Json, plan: Plan) -> str | None:
     limits = _amounts(raw.mapping(pod, "spec", "resources", "limits"))
     if not requests and not limits:
         return None
-    init = _without_sidecar(raw.items(pod, "spec", "initContainers"))
-    containers = _without_sidecar(pods.containers(pod))
+    init = _without_ours(raw.items(pod, "spec", "initContainers"))
+    containers = _without_ours(pods.containers(pod))
     before = _total(init, containers)
+    staged = [plan.stage] if plan.stage is not None else []
     if plan.native:
-        after = _total([plan.sidecar, *init], containers)
+        after = _total([plan.sidecar, *staged, *init], containers)
     else:
-        after = _total(init, [*containers, plan.sidecar])
+        plain = [plan.sidecar] if plan.sidecar is not None else []
+        after = _total([*staged, *init], [*containers, *plain])
+    asking, who = plan.sidecar, "the sidecar"
+    if asking is None:
+        asking, who = plan.stage, "the payload's init container"
     for kind, needed in after.items():
         # Absent requests become what the containers ask for, or else the limit.
         granted = requests.get(kind, before.get(kind) if kind in limits else None)
         granted = limits.get(kind) if granted is None else granted
-        if granted is not None and needed > granted:
+        if granted is not None and needed > max(granted, before.get(kind, granted)):
             return (
                 f"the pod's own spec.resources request too little {kind} for its containers and "
-                f"the sidecar, which asks for {plan.sidecar['resources']['requests'].get(kind, 0)}"
-                ": raise them, or lower spec.resources of the config"
+                f"{who}, which asks for {asking['resources']['requests'].get(kind, 0)}: "
+                "raise them, or lower spec.resources of the config"
             )
+    if plan.sidecar is None or plan.native:
+        return None
     for kind, limit in plan.sidecar["resources"]["limits"].items():
-        if not plan.native and kind in limits and quantity(limit) > limits[kind]:
+        if kind in limits and quantity(limit) > limits[kind]:
             return (
                 f"the pod's own spec.resources limit {kind} to less than the sidecar's limit of "
                 f"{limit}: raise them, or lower spec.resources of the config"
@@ -47,9 +54,10 @@ def shortage(pod: Json, plan: Plan) -> str | None:
     return None
 
 
-def _without_sidecar(containers: Iterable[Json]) -> list[Json]:
-    """The containers but our own: a pod that has it already must not count it twice."""
-    return [container for container in containers if container.get("name") != names.SIDECAR]
+def _without_ours(containers: Iterable[Json]) -> list[Json]:
+    """The containers but our own: a pod that has them already must not count them twice."""
+    ours = (names.SIDECAR, names.PAYLOAD_STAGE)
+    return [container for container in containers if container.get("name") not in ours]
 
 
 def _total(init: Iterable[Json], containers: Iterable[Json]) -> _Amounts:

@@ -47,9 +47,10 @@ def referenced_secrets(entry: IndexedConfig, settings: Settings) -> tuple[str, .
 
     None for the cluster's default, whose pods look for it in namespaces of their own.
     """
-    if is_cluster_default(entry, settings) or entry.plan is None or entry.plan.secret_name is None:
+    if is_cluster_default(entry, settings) or entry.plan is None:
         return ()
-    return (entry.plan.secret_name,)
+    keys = [entry.plan.secret_name] if entry.plan.secret_name else []
+    return tuple(dict.fromkeys([*keys, *entry.plan.mounted_secrets]))
 
 
 def is_cluster_default(entry: IndexedConfig, settings: Settings) -> bool:
@@ -68,6 +69,8 @@ def ready(entry: IndexedConfig, secrets: Mapping[str, SecretState]) -> Ready:
             f"Secret {' and '.join(absent)} is not in namespace {entry.ref.namespace}: "
             "create it; until then new pods wait for it",
         )
+    if entry.plan is not None and entry.plan.sidecar is None:
+        return Ready(ReadyReason.ACCEPTED, "pods get what mode None leaves: no sidecar")
     if entry.plan is not None and entry.plan.secret_name is None:
         message = "pods get the sidecar; without a Secret it answers every request with 401"
         return Ready(ReadyReason.ACCEPTED, message)

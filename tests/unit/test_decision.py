@@ -22,6 +22,13 @@ MARK = {"name": "LLM_SHIELD_INJECTED", "value": "shop/shield@0123456789abcdef"}
 OURS = {"name": "llm-shield-proxy", "image": "i", "env": [MARK], "restartPolicy": "Always"}
 FOREIGN = {"name": "llm-shield-proxy", "image": "i"}
 WEB = {"name": "web", "image": "example.com/web:1"}
+PAYLOAD = {"image": examples.PAYLOAD_IMAGE, "mountPath": "/opt/connector"}
+RULES = {
+    "mode": "None",
+    "image": None,
+    "secretName": None,
+    "scheduling": {"nodeSelector": {"pool": "a"}},
+}
 OTHER_CONFIG = {"llm-shield.io/config": "elsewhere"}
 
 NAMESPACE_LABELS: dict[str, dict[str, str] | None] = {
@@ -44,6 +51,11 @@ PODS: dict[str, dict[str, Any]] = {
     "forged stamps": {"annotations": {"llm-shield.io/injected-config": "shop/shield"}},
     "bad annotation": {"annotations": {"llm-shield.io/keys-secret": "No Name\n"}},
     "names another config": {"annotations": OTHER_CONFIG},
+    "names a container": {"annotations": {"llm-shield.io/container": "web"}},
+    "names no container": {"annotations": {"llm-shield.io/container": "wbe"}},
+    "names our container": {"annotations": {"llm-shield.io/container": "llm-shield-proxy"}},
+    "sets command": {"containers": [{**WEB, "command": ["serve"]}]},
+    "foreign stage": {"initContainers": [{"name": "llm-shield-payload-stage", "image": "i"}]},
     "names the config": {"annotations": {"llm-shield.io/config": "shield"}},
     "foreign container": {"containers": [WEB, FOREIGN]},
     "foreign init": {"initContainers": [FOREIGN]},
@@ -72,6 +84,10 @@ CONFIGS: dict[str, list[dict[str, Any]]] = {
     "invalid": [config(image=None)],
     "default": [config("default", "llm-shield-system")],
     "settings": [],
+    "wiring": [config(application={"args": [{"name": "--seed", "value": "0"}]})],
+    "no target": [config(application={"container": "chat"})],
+    "payload": [config(payload=PAYLOAD)],
+    "rules": [config(**RULES)],
 }
 
 
@@ -239,11 +255,64 @@ def test_a_plan_of_the_settings_alone_does_not_send_anybody_to_a_config_that_is_
     assert "there is none yet: create one" in warning
 
 
-@pytest.mark.parametrize("key", ["llm-shield.io/image-pull-secrets", "llm-shield.io/container"])
-def test_an_annotation_of_a_later_version_is_not_ignored_silently(key: str) -> None:
-    a_pod = pod(annotations={key: "registry"})
-    (warning,) = decided(a_pod).warnings
-    assert "is not read by this version" in warning
+@pytest.mark.parametrize(
+    ("names", "is_list"),
+    [
+        ("regcred", True),
+        (" first , second.example ", True),
+        (",", True),
+        (" ", True),
+        ("Regcred", False),
+        ("one two", False),
+        ("one,{{ evil }}", False),
+    ],
+)
+def test_pull_secrets_are_a_list_of_names(names: str, is_list: bool) -> None:
+    found = decided(pod(annotations={"llm-shield.io/image-pull-secrets": names}))
+    assert isinstance(found, Inject) == is_list
+    if isinstance(found, Skip):
+        assert found.reason is SkipReason.INVALID_ANNOTATION
+        assert "evil" not in found.sentence
+
+
+def test_a_container_that_is_not_there_is_named_with_who_asks_for_it() -> None:
+    by_config = skip(decided(pod(), [config(application={"container": "chat"})]))
+    assert "application.container of ShieldSidecarConfig shop/shield names chat" in (
+        by_config.sentence
+    )
+    by_pod = skip(decided(pod(annotations={"llm-shield.io/container": "chat"})))
+    assert "annotation llm-shield.io/container names chat" in by_pod.sentence
+
+
+def test_an_init_container_cannot_be_the_application() -> None:
+    a_pod = pod(
+        annotations={"llm-shield.io/container": "migrate"}, initContainers=[{"name": "migrate"}]
+    )
+    assert skip(decided(a_pod)).reason is SkipReason.TARGET_CONTAINER_NOT_FOUND
+
+
+@pytest.mark.parametrize(("args", "warned"), [(None, True), ([], True), (["serve"], False)])
+def test_an_image_that_loses_its_own_arguments_is_warned_about(
+    args: list[str] | None, warned: bool
+) -> None:
+    wiring = config(application={"args": [{"name": "--seed", "value": "0"}]})
+    found = decided(pod(containers=[{**WEB, "args": args}]), [wiring])
+    assert any("CMD" in text for text in found.warnings) == warned
+    assert not any("CMD" in text for text in decided(pod()).warnings)
+
+
+def test_an_absent_mounted_secret_is_warned_about_too() -> None:
+    mounts = [{"name": "ca", "secretName": "ca"}, {"name": "keys", "secretName": "keys"}]
+    absent = dict.fromkeys(("keys", "ca"), SecretState.ABSENT)
+    found = decided(pod(), [config(secretMounts=mounts)], secrets=absent)
+    assert [text.split()[1] for text in found.warnings] == ["keys", "ca"]
+
+
+def test_without_a_sidecar_no_secret_is_missed_and_no_job_warned() -> None:
+    rules = config(**{**RULES, "secretMounts": [{"name": "ca", "secretName": "ca"}]})
+    found = decided(pod(owner="Job"), [rules], secrets={"ca": SecretState.ABSENT})
+    assert isinstance(found, Inject)
+    assert found.warnings == ()
 
 
 def test_a_job_is_warned_of_a_plain_sidecar_only() -> None:

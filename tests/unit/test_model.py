@@ -224,9 +224,14 @@ SENTENCES = yaml.safe_load(r"""
   says: >-
     spec.scheduling.tolerations[0].key is missing: name one, or set operator to Exists, for all
     taints
-- spec: {scheduling: {}}
+- spec:
+    payload:
+      image: i@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+      mountPath: /opt/x
+      pathEnv: URL
+    application: {baseUrlEnv: [{name: URL}]}
   says: >-
-    spec.scheduling is not supported by this version of the operator yet: remove it
+    spec.payload.pathEnv is 'URL', which application sets: give it there or here
 """)
 
 

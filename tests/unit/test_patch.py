@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from examples import config, decided, plan, pod
+from examples import config, decided, index, plan, pod
 from shield_operator.decision import Decision, Inject, Skip, SkipReason
 from shield_operator.patch import apply, operations
 from shield_operator.plan import ClusterVersion
+from strategies import CONFIGS, PODS
 
 NATIVE = Inject(plan())
 PLAIN = Inject(plan(mode="Container"))
@@ -161,47 +162,15 @@ def test_an_owned_pod_without_outcome_labels_gets_them() -> None:
 
 # --- For any pod ----------------------------------------------------------------------------------
 
-TEXT = st.text(st.sampled_from("ab/~-.\"'{}\n☃"), min_size=1, max_size=6)
-NAMES = st.sampled_from(["web", "app", "db", "llm-shield-extra", "llm-shield-proxy-2"])
-MAYBE_MAP = st.none() | st.dictionaries(
-    TEXT | st.sampled_from(["llm-shield.io/injected", "llm-shield.io/skip-reason"]), TEXT
-)
-CONTAINERS: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
-    st.fixed_dictionaries(
-        {"name": NAMES},
-        optional={"env": st.none(), "unknownField": TEXT, "volumeMounts": st.just([])},
-    ),
-    unique_by=lambda container: str(container["name"]),
-    min_size=1,
-    max_size=3,
-)
-PODS = st.fixed_dictionaries(
-    {
-        "metadata": st.fixed_dictionaries(
-            {},
-            optional={
-                "labels": MAYBE_MAP,
-                "annotations": MAYBE_MAP,
-                "generateName": TEXT,
-                "ownerReferences": st.just([{"kind": "ReplicaSet", "controller": True}]),
-            },
-        ),
-        "spec": st.fixed_dictionaries(
-            {"containers": CONTAINERS},
-            optional={
-                "initContainers": st.none() | CONTAINERS,
-                "volumes": st.none() | st.just([{"name": "data", "emptyDir": {}}]),
-                "securityContext": st.none() | st.just({"runAsUser": 0}),
-                "somethingNew": st.lists(TEXT),
-            },
-        ),
-    }
-)
-DECISIONS = st.sampled_from([NATIVE, PLAIN, SKIP])
+NAMED = [
+    {**found, "metadata": {**found["metadata"], "name": kind}} for kind, found in CONFIGS.items()
+]
+INJECTIONS = [Inject(entry.plan) for entry in index(*NAMED) if entry.plan is not None]
+DECISIONS = st.sampled_from([*INJECTIONS, SKIP])
 
 
 @given(PODS, DECISIONS)
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=600, deadline=None)
 def test_twice_is_once_and_the_operations_say_the_same(
     a_pod: dict[str, Any], found: Decision
 ) -> None:
@@ -212,33 +181,105 @@ def test_twice_is_once_and_the_operations_say_the_same(
     assert operations(once, found) == []
 
 
+SET_ON_CONTAINERS = ("args", "env", "volumeMounts")
+ADDED_TO = ("containers", "initContainers", "volumes", "imagePullSecrets", "tolerations")
+SET_IN = ("nodeSelector", "affinity")
+
+
 @given(PODS, DECISIONS)
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=600, deadline=None)
 def test_nothing_of_the_users_is_lost_or_reordered(a_pod: dict[str, Any], found: Decision) -> None:
     changed = applied(a_pod, found)
-    for field in ("containers", "initContainers", "volumes"):
-        before = a_pod["spec"].get(field) or []
-        after = [item for item in changed["spec"].get(field) or [] if item in before]
-        assert after == before
-    known = ("containers", "initContainers", "volumes")
-    for field, value in a_pod["spec"].items():
-        if field not in known:
-            assert changed["spec"][field] == value
-    for field in ("labels", "annotations"):
-        ours = "llm-shield.io/"
-        before_map = a_pod["metadata"].get(field) or {}
-        for key, value in before_map.items():
-            if not key.startswith(ours):
-                assert changed["metadata"][field][key] == value
+    for field, before in a_pod["spec"].items():
+        after = changed["spec"][field]
+        if field in ("containers", "initContainers"):
+            assert_containers_are_kept(before or [], after or [])
+        elif field in ADDED_TO:
+            assert is_subsequence(before or [], after or [])
+        elif field in SET_IN:
+            assert (before or {}).items() <= (after or {}).items()
+        else:
+            assert after == before
+    for field, before in a_pod["metadata"].items():
+        after = changed["metadata"][field]
+        if field in ("labels", "annotations"):
+            users = {k: v for k, v in (before or {}).items() if not k.startswith(OURS) and v}
+            assert users.items() <= after.items()
+        else:
+            assert after == before
 
 
-@given(PODS)
-@hypothesis_settings(max_examples=100, deadline=None)
-def test_a_pod_that_was_injected_is_then_left_alone(a_pod: dict[str, Any]) -> None:
-    for configs in ([config()], [config(mode="Container")]):
-        found = decided(a_pod, configs)
-        once = applied(a_pod, found)
-        assert operations(once, decided(once, configs)) == []
+OURS = "llm-shield.io/"
+
+
+def assert_containers_are_kept(before: list[Any], after: list[Any]) -> None:
+    names = [container["name"] for container in before]
+    assert is_subsequence(names, [container["name"] for container in after])
+    found = {container["name"]: container for container in after}
+    for container in before:
+        changed = found[container["name"]]
+        for field, value in container.items():
+            if field in SET_ON_CONTAINERS:
+                users = [*map(but_for_a_path, value or [])]
+                assert is_subsequence(users, [*map(but_for_a_path, changed[field] or [])])
+            else:
+                assert changed[field] == value
+
+
+def but_for_a_path(item: Any) -> Any:
+    """An item of a container's list; of a search path only what the user had."""
+    if isinstance(item, dict) and item.get("name") == "PYTHONPATH" and not item.get("valueFrom"):
+        return {
+            **item,
+            "value": (item.get("value") or "").removeprefix("/opt/connector").strip(":"),
+        }
+    return item
+
+
+def is_subsequence(part: list[Any], whole: list[Any]) -> bool:
+    rest = iter(whole)
+    return all(any(item == candidate for candidate in rest) for item in part)
+
+
+@given(PODS, st.sampled_from(sorted(CONFIGS)))
+@hypothesis_settings(max_examples=600, deadline=None)
+def test_a_pod_that_was_decided_about_stays_as_it_is(a_pod: dict[str, Any], kind: str) -> None:
+    configs = [CONFIGS[kind]]
+    found = decided(a_pod, configs)
+    once = applied(a_pod, found)
+    assert operations(once, decided(once, configs)) == []
+
+
+def test_no_two_operations_are_computed_against_the_same_list() -> None:
+    """Two init containers, and two volumes, added at once: both are there, in their order."""
+    both = decided(pod(initContainers=[{"name": "own"}]), [CONFIGS["everything"]])
+    before = pod(initContainers=[{"name": "own"}])
+    patched: Any = jsonpatch.apply_patch(before, operations(before, both))
+    assert [container["name"] for container in patched["spec"]["initContainers"]] == [
+        "llm-shield-proxy",
+        "llm-shield-payload-stage",
+        "own",
+    ]
+    assert [volume["name"] for volume in patched["spec"]["volumes"]] == [
+        "llm-shield-tmp",
+        "llm-shield-no-token",
+        "llm-shield-secret-ca",
+        "llm-shield-payload",
+    ]
+
+
+def test_pull_secrets_are_merged_by_name_and_a_pods_own_list_comes_first() -> None:
+    secrets = config(imagePullSecrets=[{"name": "mine"}, {"name": "regcred"}])
+
+    def merged(annotation: str | None = None) -> list[str]:
+        annotations = {"llm-shield.io/image-pull-secrets": annotation} if annotation else None
+        a_pod = pod(annotations=annotations, imagePullSecrets=[{"name": "mine"}])
+        changed = applied(a_pod, decided(a_pod, [secrets]))
+        return [secret["name"] for secret in changed["spec"]["imagePullSecrets"]]
+
+    assert merged() == ["mine", "regcred"]
+    assert merged(" first,, second ,first") == ["mine", "first", "second"]
+    assert merged(" , ") == ["mine", "regcred"]
 
 
 def test_old_clusters_get_a_plain_container() -> None:

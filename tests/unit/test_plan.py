@@ -11,6 +11,9 @@ from shield_operator.model import ShieldConfig, parse
 from shield_operator.plan import ClusterVersion, Plan, compile_plan
 from shield_operator.settings import Settings
 
+KEY = {"key": "tls.crt", "path": "client.crt"}
+PAYLOAD = {"image": examples.PAYLOAD_IMAGE, "mountPath": "/opt/connector", "command": ["cp"]}
+
 
 def problems(version: str = "1.36", with_settings: Settings | None = None, **spec: Any) -> str:
     parsed = parse(config(**spec))
@@ -110,6 +113,101 @@ def test_another_port_is_told_to_the_image() -> None:
     assert "args" not in plan().sidecar
 
 
+def test_the_configs_arguments_come_after_the_port() -> None:
+    assert plan(args=["--log-level", "debug"]).sidecar["args"] == ["--log-level", "debug"]
+    assert plan(args=["-v"], port=8100).sidecar["args"] == ["--port", "8100", "-v"]
+
+
+@pytest.mark.parametrize("args", [["--port", "8100"], ["-v", "--port=8100"]])
+def test_a_port_among_the_arguments_must_be_the_configs(args: list[str]) -> None:
+    assert plan(args=args, port=8100).sidecar["args"] == args
+    assert "spec.args sends the sidecar to port '8100'" in problems(args=args)
+    assert "to port ''" in problems(args=["--port"])
+
+
+def test_mounted_secrets_are_for_the_sidecar_alone_and_read_only() -> None:
+    made = plan(
+        secretMounts=[
+            {"name": "ca", "secretName": "corporate-ca"},
+            {"name": "c", "secretName": "corporate-ca", "mountPath": "/c", "items": [KEY]},
+        ]
+    )
+    assert made.sidecar["volumeMounts"][2:] == [
+        {
+            "name": "llm-shield-secret-ca",
+            "mountPath": "/etc/llm-shield/secrets/ca",
+            "readOnly": True,
+        },
+        {"name": "llm-shield-secret-c", "mountPath": "/c", "readOnly": True},
+    ]
+    source = {"secretName": "corporate-ca", "defaultMode": 0o644}
+    assert made.volumes[2:] == (
+        {"name": "llm-shield-secret-ca", "secret": source},
+        {"name": "llm-shield-secret-c", "secret": {**source, "items": [KEY]}},
+    )
+
+
+# --- The payload ----------------------------------------------------------------------------------
+
+
+def test_a_stage_is_as_strict_as_the_sidecar_and_states_what_it_needs() -> None:
+    user = {"runAsUser": 10001}
+    made = plan(payload=PAYLOAD, securityContext=user)
+    assert made.stage["command"] == ["cp"]
+    assert made.stage["securityContext"] == made.sidecar["securityContext"]
+    assert made.stage["resources"] == plan().sidecar["resources"]
+    mounts = {mount["mountPath"]: mount for mount in made.stage["volumeMounts"]}
+    assert "readOnly" not in mounts["/opt/connector"]
+    assert mounts["/var/run/secrets/kubernetes.io/serviceaccount"]["readOnly"] is True
+    assert made.wiring.mount["readOnly"] is True
+
+
+@pytest.mark.parametrize(
+    ("gates", "version", "as_image"),
+    [
+        ("", "1.36", False),
+        ("ImageVolume=false", "1.36", False),
+        ("ImageVolume=true", "1.36", True),
+        ("ImageVolume=true", "1.31", True),
+        ("ImageVolume=true", "1.30", False),  # its API server would drop the field
+    ],
+)
+def test_an_image_is_mounted_as_it_is_only_where_the_gate_says_so(
+    gates: str, version: str, as_image: bool
+) -> None:
+    chosen = examples.settings(**({"K8S_FEATURE_GATES": gates} if gates else {}))
+    made = plan(ClusterVersion.parse(version), chosen, payload=PAYLOAD)
+    assert (made.stage is None) == as_image
+    source = {"reference": examples.PAYLOAD_IMAGE, "pullPolicy": "IfNotPresent"}
+    assert (made.volumes[-1].get("image") == source) == as_image
+
+
+# --- Without a sidecar ----------------------------------------------------------------------------
+
+RULES = {"mode": "None", "image": None, "secretName": None}
+
+
+def test_mode_none_needs_no_image_and_no_secret() -> None:
+    made = plan(**RULES)
+    assert made.sidecar is None
+    assert made.volumes == ()
+    with_defaults = examples.settings(
+        K8S_SIDECAR_IMAGE=examples.IMAGE, K8S_SIDECAR_SECRET_NAME="fallback"
+    )
+    assert plan(with_settings=with_defaults, **RULES).sidecar is None
+    assert plan(with_settings=with_defaults, **RULES).secret_name is None
+
+
+def test_mode_none_has_no_use_for_what_only_the_sidecar_mounts() -> None:
+    mounts = [{"name": "ca", "secretName": "corporate-ca"}]
+    made = plan(**RULES, secretMounts=mounts, payload=PAYLOAD)
+    assert made.mounted_secrets == ()
+    assert [volume["name"] for volume in made.volumes] == [
+        "llm-shield-no-token",
+        "llm-shield-payload",
+    ]
+
+
 def test_the_configs_variables_come_after_the_operators_and_replace_them() -> None:
     own = [
         {"name": "A", "value": "$(SHIELD_FAILURE_MODE)"},
@@ -164,6 +262,11 @@ def test_the_fingerprint_does_not_depend_on_the_order_of_keys() -> None:
     assert plan(**spec).fingerprint == plan(**reversed_spec).fingerprint
 
 
+@pytest.mark.parametrize("empty", [{}, {"application": {}}, {"scheduling": {}}, {"args": []}])
+def test_what_says_nothing_plays_no_part_in_the_fingerprint(empty: dict[str, Any]) -> None:
+    assert plan(**empty).fingerprint == plan().fingerprint
+
+
 def test_the_fingerprint_is_that_of_the_content_not_of_the_name() -> None:
     here, there = config("a"), config("b", "elsewhere")
     there["metadata"]["generation"] = 7
@@ -185,6 +288,18 @@ def test_the_fingerprint_is_that_of_the_content_not_of_the_name() -> None:
         {"mode": "Container"},
         {"securityContext": {"runAsUser": 1}},
         {"securityContext": {"runAsGroup": 1}},
+        {"args": ["-v"]},
+        {"imagePullSecrets": [{"name": "regcred"}]},
+        {"secretMounts": [{"name": "a", "secretName": "b"}]},
+        {"application": {"container": "chat"}},
+        {"application": {"args": [{"name": "-v"}]}},
+        {"application": {"env": [{"name": "A"}]}},
+        {"application": {"baseUrlEnv": [{"name": "A"}]}},
+        {"application": {"hostIPC": True}},
+        {"payload": PAYLOAD},
+        {"scheduling": {"nodeSelector": {"a": "b"}}},
+        {"scheduling": {"tolerations": [{"operator": "Exists"}]}},
+        {"scheduling": {"affinity": {"podAffinity": {}}}},
     ],
     ids=str,
 )

@@ -1,7 +1,7 @@
 """`parse`: a ``ShieldSidecarConfig`` from JSON, or everything that is wrong with it."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
@@ -36,14 +36,12 @@ from shield_operator.model.resource import (
 )
 from shield_operator.model.scheduling import scheduling
 
-NOT_YET: Final = "is not supported by this version of the operator yet"
-
 
 def parse(resource: Json) -> ShieldConfig | InvalidConfig:
     """Read a ``ShieldSidecarConfig`` as the API server or a YAML file gives it; never raises.
 
-    Unknown fields and fields of a later version are problems like any other: a config that asks for
-    something it would not get must not look accepted.
+    Unknown fields are problems like any other: a config that asks for something it would not get
+    must not look accepted.
     """
     problems: list[str] = []
     if not isinstance(resource, Mapping):
@@ -60,7 +58,6 @@ def parse(resource: Json) -> ShieldConfig | InvalidConfig:
         selector = EVERYTHING
     config = replace(_spec(spec, ref), generation=generation, pod_selector=selector)
     root.nothing_else()
-    problems += _not_yet(spec, config)
     if problems:
         return InvalidConfig(
             ref=ref, generation=generation, problems=tuple(problems), pod_selector=selector
@@ -78,19 +75,11 @@ def _metadata(metadata: Json) -> tuple[ConfigRef, int | None]:
     return ConfigRef(namespace, name), generation if type(generation) is int else None
 
 
-def _not_yet(spec: Reader, config: ShieldConfig) -> Iterable[str]:
-    """Fields that are read, but not carried out yet; refused, so that nobody believes they were."""
-    later = ("args", "imagePullSecrets", "secretMounts", "application", "payload", "scheduling")
-    for field in later:
-        if field in spec:
-            yield f"spec.{field} {NOT_YET}: remove it"
-    if config.mode is Mode.NONE:
-        yield f"spec.mode None {NOT_YET}: use Auto, Native or Container"
-
-
 def _spec(spec: Reader, ref: ConfigRef) -> ShieldConfig:
-    application = spec.object_if_given("application")
-    payload = spec.object_if_given("payload")
+    wiring = spec.object_if_given("application")
+    application = _application(wiring) if wiring is not None else None
+    staged = spec.object_if_given("payload")
+    payload = _payload(staged, application) if staged is not None else None
     placement = spec.object_if_given("scheduling")
     config = ShieldConfig(
         ref=ref,
@@ -106,8 +95,8 @@ def _spec(spec: Reader, ref: ConfigRef) -> ShieldConfig:
         mode=spec.choice("mode", Mode) or Mode.AUTO,
         security_context=_security_context(spec.object("securityContext")),
         secret_mounts=_secret_mounts(spec),
-        application=_application(application) if application is not None else None,
-        payload=_payload(payload) if payload is not None else None,
+        application=application,
+        payload=payload,
         scheduling=scheduling(placement) if placement is not None else None,
     )
     spec.nothing_else()
@@ -224,11 +213,15 @@ def _meet(one: SecretMount, other: SecretMount) -> bool:
     )
 
 
-def _payload(payload: Reader) -> Payload | None:
+def _payload(payload: Reader, application: Application | None) -> Payload | None:
     image = payload.string("image", _IMAGE, required=True)
     path = _mount_path(payload, required=True)
     command = payload.strings("command", 64, text_of(4096))
     path_env = payload.string("pathEnv", VARIABLE)
+    if path_env is not None and application is not None and path_env in application.variables:
+        payload.problem(
+            "pathEnv", f"is {shown(path_env)}, which application sets: give it there or here"
+        )
     payload.nothing_else()
     return Payload(image, path, command, path_env) if image and path else None
 

@@ -145,6 +145,12 @@ class Application:
     base_url_env: tuple[BaseUrl, ...] = ()
     host_ipc: bool = False
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of the variables that are set, one way or the other."""
+        given = [*(entry.get("name") for entry in self.env), *(u.name for u in self.base_url_env)]
+        return frozenset(name for name in given if isinstance(name, str))
+
 
 @dataclass(frozen=True, slots=True)
 class Payload:
