@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from controlplane import ControlPlane
+from localoperator import OperatorProcess
 
 _Found = TypeVar("_Found")
 
@@ -93,6 +94,15 @@ def wait_reason(control_plane: ControlPlane, namespace: str, name: str, reason: 
         return found if found and found["reason"] == reason else None
 
     return eventually(look)
+
+
+def counted(operator: OperatorProcess, outcome: str, reason: str = "") -> float:
+    """How many admissions ended so."""
+    sample = f'llm_shield_admissions_total{{outcome="{outcome}",reason="{reason}"}} '
+    _, metrics = operator.get("/metrics")
+    return sum(
+        float(line.removeprefix(sample)) for line in metrics.splitlines() if line.startswith(sample)
+    )
 
 
 class WebhookClient:

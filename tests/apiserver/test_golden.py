@@ -1,65 +1,106 @@
 """Each golden case through the running operator and the real API server, and then again."""
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack
 from http import HTTPStatus
 from typing import Any
 
 import jsonpatch
 import pytest
 
-import examples
 from controlplane import ControlPlane
 from golden.cases import CASES, Case
-from localoperator import OperatorProcess
+from localoperator import OperatorProcess, install
+from shield_operator import raw
+from shield_operator.model import is_dns_subdomain
 from shield_operator.selection import is_opted_in
 from support import WebhookClient, apply, create_pod, make_namespace, operations, wait_reason
 
 
-@pytest.fixture(scope="module")
-def namespaces(control_plane: ControlPlane, operator: OperatorProcess) -> ControlPlane:
-    """Every case's namespace with its configs and their Secrets, and the operator knows them."""
-    del operator
-    for case in CASES:
+class Clusters:
+    """A control plane with a running operator for each kind of settings, with all that it needs."""
+
+    def __init__(self, control_plane: ControlPlane, exit_stack: ExitStack) -> None:
+        self._default = control_plane
+        self._exit_stack = exit_stack
+        self._prepared: dict[str, ControlPlane] = {}
+
+    def of(self, case: Case) -> ControlPlane:
+        """Where this case is tried."""
+        kind = json.dumps(case.environment, sort_keys=True)
+        if kind not in self._prepared:
+            cluster = self._default
+            if case.environment:
+                cluster = self._exit_stack.enter_context(ControlPlane.start())
+                install(cluster)
+                replica = OperatorProcess(cluster, environment=case.environment)
+                self._exit_stack.enter_context(replica).wait_ready()
+            prepare(cluster, [one for one in CASES if one.environment == case.environment])
+            self._prepared[kind] = cluster
+        return self._prepared[kind]
+
+
+def prepare(cluster: ControlPlane, cases: list[Case]) -> None:
+    """Every case's namespace with its configs and Secrets, and the operator knows them."""
+    for case in cases:
         metadata = case.namespace["metadata"]
-        make_namespace(control_plane, metadata["name"], metadata.get("labels"))
-    everything = [config for case in CASES for config in case.configs]
-    secrets = {
-        (config["metadata"]["namespace"], config["spec"]["secretName"])
-        for config in everything
-        if "secretName" in config["spec"]
-    }
-    apply(
-        control_plane,
-        *(
-            {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": ns, "name": name}}
-            for ns, name in sorted(secrets)
-        ),
-        *everything,
-    )
-    for config in everything:
-        metadata = config["metadata"]
-        reason = "Accepted" if "image" in config["spec"] else "Invalid"
-        wait_reason(control_plane, metadata["namespace"], metadata["name"], reason)
-    return control_plane
+        make_namespace(cluster, metadata["name"], metadata.get("labels"))
+    everything = [config for case in cases for config in case.configs]
+    apply(cluster, *(secret for case in cases for secret in secrets(case)), *everything)
+    for case in cases:
+        for entry in case.index():
+            reason = "Invalid" if entry.problems else "Accepted"
+            wait_reason(cluster, entry.ref.namespace, entry.ref.name, reason)
+
+
+def secrets(case: Case) -> list[Any]:
+    """Every Secret that the case's pod or its configs name, in the pod's namespace."""
+    annotations = case.pod["metadata"].get("annotations") or {}
+    wanted = {annotations.get("llm-shield.io/keys-secret"), case.settings.sidecar_secret_name}
+    for config in case.configs:
+        mounts = config["spec"].get("secretMounts", [])
+        wanted |= {config["spec"].get("secretName"), *(mount["secretName"] for mount in mounts)}
+    namespace = case.namespace["metadata"]["name"]
+    return [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name}}
+        for name in sorted(name for name in wanted if name and is_dns_subdomain(name))
+    ]
+
+
+@pytest.fixture(scope="module")
+def clusters(control_plane: ControlPlane, operator: OperatorProcess) -> Iterator[Clusters]:
+    del operator
+    with ExitStack() as exit_stack:
+        yield Clusters(control_plane, exit_stack)
 
 
 def is_asked(case: Case) -> bool:
     """Whether the API server asks the webhook about the case's pod."""
     metadata = case.namespace["metadata"]
     labels = case.pod["metadata"].get("labels") or {}
-    return is_opted_in(labels, metadata["name"], metadata.get("labels", {}), examples.settings())
+    return is_opted_in(labels, metadata["name"], metadata.get("labels", {}), case.settings)
+
+
+def denial(case: Case) -> str:
+    """What the answer of a case whose pod is refused says; empty where it is not."""
+    outcome, *warnings = case.reason.splitlines()
+    return warnings[0] if outcome.startswith("denied: ") else ""
 
 
 ASKED = [case for case in CASES if is_asked(case)]
 
 
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.name)
-def test_the_webhook_answers_as_expected(case: Case, namespaces: ControlPlane) -> None:
+def test_the_webhook_answers_as_expected(case: Case, clusters: Clusters) -> None:
     """Straight to the webhook: exactly the expected pod, and the expected warnings."""
-    webhook = WebhookClient(namespaces)
+    webhook = WebhookClient(clusters.of(case))
     namespace = case.namespace["metadata"]["name"]
     response = webhook.review(namespace, case.pod)
-    assert response["allowed"] is True
+    assert response["allowed"] is not bool(denial(case))
+    if denial(case):
+        assert (response["status"]["code"], response["status"]["message"]) == (403, denial(case))
+        return
     patched: Any = jsonpatch.apply_patch(case.pod, operations(response))
     assert patched == case.expected
     warnings = case.reason.splitlines()[1:]
@@ -68,13 +109,28 @@ def test_the_webhook_answers_as_expected(case: Case, namespaces: ControlPlane) -
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_api_server_takes_the_result(case: Case, namespaces: ControlPlane) -> None:
+def test_the_api_server_takes_the_result(case: Case, clusters: Clusters) -> None:
     """Through the API server, which asks the webhook, validates the result, and defaults it."""
     namespace = case.namespace["metadata"]["name"]
-    status, pod = create_pod(namespaces, namespace, case.pod)
+    status, pod = create_pod(clusters.of(case), namespace, case.pod)
+    if denial(case):
+        assert status == HTTPStatus.FORBIDDEN
+        assert denial(case) in pod["message"]
+        return
     assert status == HTTPStatus.CREATED, json.dumps(pod)
     assert outcome(pod) == outcome(case.expected)
     assert names(pod) == names(case.expected)
+    assert raw.holds(shape(pod), shape(case.expected))
+
+
+def shape(pod: Any) -> Any:
+    """The part of a pod that the API server's own plugins add nothing to but defaults."""
+    kept = ("affinity", "nodeSelector", "imagePullSecrets", "hostIPC")
+    shown = {key: pod["spec"][key] for key in kept if pod["spec"].get(key)}
+    containers = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
+    fields = ("args", "command", "env", "envFrom", "image", "resources", "securityContext")
+    shown["containers"] = [{key: c[key] for key in fields if c.get(key)} for c in containers]
+    return shown
 
 
 def outcome(pod: Any) -> dict[str, str]:

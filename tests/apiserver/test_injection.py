@@ -12,6 +12,7 @@ from localoperator import OperatorProcess
 from support import (
     INJECT,
     apply,
+    counted,
     create,
     create_pod,
     eventually,
@@ -21,7 +22,6 @@ from support import (
     wait_reason,
 )
 
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 STRICT = {
     "name": "web",
     "image": "example.com/web:1",
@@ -73,15 +73,6 @@ def pods_of(control_plane: ControlPlane, namespace: str, name: str) -> list[Any]
     return eventually(look)
 
 
-def counted(operator: OperatorProcess, outcome: str, reason: str = "") -> float:
-    """How many admissions ended so."""
-    sample = f'llm_shield_admissions_total{{outcome="{outcome}",reason="{reason}"}} '
-    _, metrics = operator.get("/metrics")
-    return sum(
-        float(line.removeprefix(sample)) for line in metrics.splitlines() if line.startswith(sample)
-    )
-
-
 def test_the_pods_of_a_deployment_get_the_sidecar(
     control_plane: ControlPlane, shielded: str, operator: OperatorProcess
 ) -> None:
@@ -125,19 +116,6 @@ def test_a_pod_can_ask_in_a_namespace_that_does_not(
     control_plane.kubectl("label", "namespace", shielded, "llm-shield.io/inject-")
     _, pod = create_pod(control_plane, shielded, examples.pod(labels=INJECT))
     assert has_sidecar(pod)
-
-
-def test_a_restricted_namespace_admits_the_result(
-    control_plane: ControlPlane, shielded: str
-) -> None:
-    labels = [f"{key}={value}" for key, value in RESTRICTED.items()]
-    control_plane.kubectl("label", "namespace", shielded, *labels)
-    for mode in ("Native", "Container"):
-        apply(control_plane, examples.config(namespace=shielded, mode=mode))
-        wait_reason(control_plane, shielded, "shield", "Accepted")
-        status, pod = create_pod(control_plane, shielded, examples.pod(containers=[STRICT]))
-        assert status == HTTPStatus.CREATED, pod
-        assert has_sidecar(pod)
 
 
 def test_a_skipped_pod_says_why_to_whoever_made_it(

@@ -23,7 +23,7 @@ OURS = {"name": "llm-shield-proxy", "image": "i", "env": [MARK], "restartPolicy"
 FOREIGN = {"name": "llm-shield-proxy", "image": "i"}
 WEB = {"name": "web", "image": "example.com/web:1"}
 PAYLOAD = {"image": examples.PAYLOAD_IMAGE, "mountPath": "/opt/connector"}
-RULES = {
+RULES: dict[str, Any] = {
     "mode": "None",
     "image": None,
     "secretName": None,

@@ -10,7 +10,7 @@ from shield_operator.patch import apply
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TOLERATION = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
-NODES = {REQUIRED: {"nodeSelectorTerms": [{"matchFields": []}]}}
+NODES: dict[str, Any] = {REQUIRED: {"nodeSelectorTerms": [{"matchFields": []}]}}
 PODS = {REQUIRED: [{"topologyKey": "zone"}]}
 
 

@@ -184,7 +184,7 @@ def test_an_image_is_mounted_as_it_is_only_where_the_gate_says_so(
 
 # --- Without a sidecar ----------------------------------------------------------------------------
 
-RULES = {"mode": "None", "image": None, "secretName": None}
+RULES: dict[str, Any] = {"mode": "None", "image": None, "secretName": None}
 
 
 def test_mode_none_needs_no_image_and_no_secret() -> None:

@@ -193,7 +193,7 @@ def test_the_container_by_annotation_config_default_and_order(
     [({}, True, False), ({"hostIPC": True}, True, False), ({"hostIPC": False}, False, True)],
 )
 def test_host_ipc_where_the_pod_says_nothing(
-    own: dict[str, bool], afterwards: bool, kept: bool
+    own: dict[str, Any], afterwards: bool, kept: bool
 ) -> None:
     changed = pod(**own)
     apply(changed, Inject(plan(application={"hostIPC": True})))
