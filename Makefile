@@ -7,7 +7,7 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test lint types controlplane manifests crd lock clean
+.PHONY: help setup demo test bench lint types controlplane manifests crd lock clean
 
 help:  ## show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,12 +28,16 @@ demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it
 test: lint types controlplane  ## everything that needs neither root nor a cluster
 	$(BIN)/python -m pytest
 
+bench: setup  ## how long a decision takes, by configs and by the size of the pod
+	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/selection.py
+	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/pod_size.py
+
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: setup  ## mypy --strict
-	$(BIN)/mypy operator hack tests
+	$(BIN)/mypy operator hack tests benchmarks
 
 controlplane: setup  ## build kube-apiserver, etcd, … into the cache folder (minutes, once)
 	@$(BIN)/python -m controlplane build

@@ -8,7 +8,7 @@ import pytest
 
 import examples
 from controlplane import ControlPlane
-from support import CONFIGS, apply, create, get, ready_condition, wait_reason
+from support import CONFIGS, apply, create, eventually, get, ready_condition, wait_reason
 
 pytestmark = pytest.mark.usefixtures("operator")
 
@@ -63,10 +63,11 @@ def touch(control_plane: ControlPlane, namespace: str) -> None:
 
 def test_invalid_and_back(control_plane: ControlPlane, namespace: str) -> None:
     secret(control_plane, namespace)
-    apply(control_plane, examples.config(namespace=namespace, image=None, args=["--verbose"]))
+    apply(control_plane, examples.config(namespace=namespace, image=None, args=["--port=1"]))
     condition = wait_reason(control_plane, namespace, "shield", "Invalid")
     assert condition["status"] == "False"
-    assert "spec.args is not supported by this version" in condition["message"]
+    assert "spec.image is missing" in condition["message"]
+    assert "spec.args sends the sidecar to port '1'" in condition["message"]
     assert "injectionHash" not in live(control_plane, namespace)["status"]
     apply(control_plane, examples.config(namespace=namespace))
     condition = wait_reason(control_plane, namespace, "shield", "Accepted")
@@ -74,25 +75,26 @@ def test_invalid_and_back(control_plane: ControlPlane, namespace: str) -> None:
     assert len(live(control_plane, namespace)["status"]["injectionHash"]) == 16
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("args", ["--verbose"]),
-        ("imagePullSecrets", [{"name": "registry"}]),
-        ("secretMounts", [{"name": "ca", "secretName": "ca"}]),
-        ("application", {"hostIPC": True}),
-        ("payload", {"image": examples.IMAGE, "mountPath": "/opt/payload"}),
-        ("scheduling", {"nodeSelector": {"zone": "a"}}),
-        ("mode", "None"),
-    ],
-)
-def test_what_is_not_carried_out_yet_is_refused_aloud(
-    control_plane: ControlPlane, namespace: str, field: str, value: Any
-) -> None:
-    apply(control_plane, examples.config(namespace=namespace, **{field: value}))
-    condition = wait_reason(control_plane, namespace, "shield", "Invalid")
-    assert f"spec.{field}" in condition["message"]
-    assert "not supported by this version" in condition["message"]
+def test_every_missing_secret_is_named(control_plane: ControlPlane, namespace: str) -> None:
+    mounts = [{"name": "ca", "secretName": "corporate-ca"}]
+    apply(control_plane, examples.config(namespace=namespace, secretMounts=mounts))
+    condition = wait_reason(control_plane, namespace, "shield", "SecretNotFound")
+    assert "Secret corporate-ca and keys is not in namespace" in condition["message"]
+    secret(control_plane, namespace)
+    touch(control_plane, namespace)
+    eventually(
+        lambda: (
+            "Secret corporate-ca is not"
+            in wait_reason(control_plane, namespace, "shield", "SecretNotFound")["message"]
+        )
+    )
+
+
+def test_a_config_without_a_sidecar_says_so(control_plane: ControlPlane, namespace: str) -> None:
+    rules: Any = {"mode": "None", "scheduling": {"nodeSelector": {"pool": "a"}}}
+    apply(control_plane, examples.config(namespace=namespace, image=None, **rules))
+    condition = wait_reason(control_plane, namespace, "shield", "Accepted")
+    assert "no sidecar" in condition["message"]
 
 
 def test_a_status_is_written_once_a_change(control_plane: ControlPlane, namespace: str) -> None:

@@ -34,6 +34,30 @@ def test_the_readme_names_every_key_that_it_should() -> None:
         assert key in README
 
 
+CASES = (ROOT / "tests" / "cases.md").read_text(encoding="utf-8")
+
+
+def test_the_cases_are_numbered_without_a_gap_and_each_has_a_test() -> None:
+    cases = re.findall(r"^(\d+)\. \*\*.+?(?=^\d+\. |^## |\Z)", CASES, re.MULTILINE | re.DOTALL)
+    assert [int(number) for number in cases] == list(range(1, len(cases) + 1))
+    for case in re.split(r"^\d+\. ", CASES, flags=re.MULTILINE)[1:]:
+        assert re.search(r"^ +- (golden: |benchmark: |[a-z_/]+\.py::)", case, re.MULTILINE), case
+
+
+@pytest.mark.parametrize("reference", re.findall(r"^ +- (.+)$", CASES, re.MULTILINE))
+def test_a_case_refers_to_what_is_there(reference: str) -> None:
+    kind, _, name = reference.partition(": ")
+    match kind:
+        case "golden":
+            assert (ROOT / "tests" / "golden" / "cases" / name).is_dir()
+        case "benchmark":
+            assert (ROOT / "benchmarks" / name).is_file()
+        case _:
+            file, _, test = reference.partition("::")
+            text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            assert re.search(rf"^(async )?def {test}\(", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8"))
