@@ -105,6 +105,19 @@ def counted(operator: OperatorProcess, outcome: str, reason: str = "") -> float:
     )
 
 
+def holds(found: Any, wanted: Any) -> bool:
+    """Whether all of `wanted` is in `found`, which the API server may have added defaults to."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            holds(found.get(key), value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list) and len(found) == len(wanted) and all(map(holds, found, wanted))
+        )
+    return bool(found == wanted)
+
+
 class WebhookClient:
     """Calls the webhook as the API server does: at the announced URL, trusting the announced CA."""
 

@@ -49,8 +49,7 @@ def referenced_secrets(entry: IndexedConfig, settings: Settings) -> tuple[str, .
     """
     if is_cluster_default(entry, settings) or entry.plan is None:
         return ()
-    keys = [entry.plan.secret_name] if entry.plan.secret_name else []
-    return tuple(dict.fromkeys([*keys, *entry.plan.mounted_secrets]))
+    return entry.plan.secrets(entry.plan.secret_name)
 
 
 def is_cluster_default(entry: IndexedConfig, settings: Settings) -> bool:
@@ -70,7 +69,8 @@ def ready(entry: IndexedConfig, secrets: Mapping[str, SecretState]) -> Ready:
             "create it; until then new pods wait for it",
         )
     if entry.plan is not None and entry.plan.sidecar is None:
-        return Ready(ReadyReason.ACCEPTED, "pods get what mode None leaves: no sidecar")
+        message = "pods are wired and placed, without a sidecar (mode None)"
+        return Ready(ReadyReason.ACCEPTED, message)
     if entry.plan is not None and entry.plan.secret_name is None:
         message = "pods get the sidecar; without a Secret it answers every request with 401"
         return Ready(ReadyReason.ACCEPTED, message)

@@ -14,7 +14,7 @@ PURE = (
     "model",
     "pods",
     "raw",
-    "resources",
+    "arguments",
     "review",
     "selection",
     "decision",

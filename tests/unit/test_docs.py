@@ -5,7 +5,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
+import examples
 from shield_operator import names
 from shield_operator.decision import SkipReason
 from shield_operator.settings import Settings
@@ -30,8 +32,16 @@ def test_the_readme_lists_every_setting_with_its_default() -> None:
 
 
 def test_the_readme_names_every_key_that_it_should() -> None:
-    for key in (names.INJECT_LABEL, names.CONFIG_ANNOTATION, names.KEYS_SECRET_ANNOTATION):
-        assert key in README
+    ours = {key for name, key in vars(names).items() if name.endswith(("_LABEL", "_ANNOTATION"))}
+    assert {key for key in ours if key.startswith(names.DOMAIN) and key not in README} == set()
+
+
+def test_the_readmes_config_is_valid_and_makes_a_plan() -> None:
+    (example,) = re.findall(r"```yaml\n(spec:.+?)```", README, re.DOTALL)
+    filled = example.replace("<64 hex digits>", "0" * 64)
+    spec = yaml.safe_load(filled)["spec"]
+    (entry,) = examples.index(examples.config(**spec))
+    assert entry.problems == ()
 
 
 CASES = (ROOT / "tests" / "cases.md").read_text(encoding="utf-8")
