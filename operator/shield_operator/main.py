@@ -73,7 +73,10 @@ class Operator:
             self._state, self._metrics, self._certificate, host=self._host
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._take_signals)
-        self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
+        self._relisting = Periodic(self._relist, RELIST_INTERVAL)
+        self._publishing = Periodic(
+            self._publish, PUBLISHING_INTERVAL, recovered=self._relisting.wake
+        )
         self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
 
     # --- What Kopf calls us for -------------------------------------------------------------------
@@ -88,6 +91,8 @@ class Operator:
 
         @kopf.on.event(names.API_GROUP, names.API_VERSION, names.PLURAL, registry=registry)
         async def config_event(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002
+            if type is None:  # Kopf has listed, maybe not for the first time: see `_relist`
+                self._relisting.wake()
             self._config_event(deleted=type == "DELETED", resource=dict(body))
 
         @kopf.on.mutate("v1", "pods", id=names.HANDLER, operations=["CREATE"], registry=registry)
@@ -103,7 +108,7 @@ class Operator:
             self._publishing,
             self._reconciling,
             Periodic(self._refresh_certificate, CERTIFICATE_INTERVAL),
-            Periodic(self._relist, RELIST_INTERVAL),
+            self._relisting,
             Periodic(self._check_secrets, SECRETS_INTERVAL),
             Periodic(self._read_version, VERSION_INTERVAL),
         )
@@ -117,6 +122,10 @@ class Operator:
             await self._publisher.publish(self._certificate.authority)
 
     async def _relist(self) -> None:
+        """List all configs: once a minute, after an outage, and whenever Kopf does.
+
+        Kopf, when it lost its place in the watch, does not ask what was deleted meanwhile.
+        """
         for ref in await self._state.relist(self._cluster.list_configs):
             self._reconciler.enqueue(ref)
         self._reconciling.wake()
