@@ -145,8 +145,15 @@ class OperatorProcess:
 
     def peak_memory(self) -> int:
         """Bytes that it has had resident at the most (Linux)."""
+        return self._memory("VmHWM")
+
+    def resident_memory(self) -> int:
+        """Bytes that it has resident now (Linux)."""
+        return self._memory("VmRSS")
+
+    def _memory(self, which: str) -> int:
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
-        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        (line,) = [line for line in status.splitlines() if line.startswith(f"{which}:")]
         return int(line.split()[1]) * 1024
 
     def log_tail(self, lines: int = 20) -> str:
