@@ -126,6 +126,20 @@ class AdmissionServer(kopf.WebhookServer):
         yield {}
         await asyncio.Event().wait()
 
+    def runner(self) -> web.AppRunner:
+        """What is behind the listener: ``POST /inject``, and nothing else."""
+        app = web.Application(client_max_size=_LARGEST_REVIEW)
+        app.add_routes([web.post(names.INJECT_PATH, self._answer)])
+        return web.AppRunner(
+            app,
+            handle_signals=False,
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN,
+            # No API server compresses a review; 5 MiB that unpack to gigabytes cost memory and time
+            # before their size is known.
+            auto_decompress=False,
+        )
+
     async def serve(self) -> None:
         """Listen, from the first certificate on until cancelled.
 
@@ -134,11 +148,7 @@ class AdmissionServer(kopf.WebhookServer):
         """
         await self._certificate.available.wait()
         port = self._state.settings.webhook_port
-        app = web.Application(client_max_size=_LARGEST_REVIEW)
-        app.add_routes([web.post(names.INJECT_PATH, self._answer)])
-        runner = web.AppRunner(
-            app, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN
-        )
+        runner = self.runner()
         await runner.setup()
         try:
             # As aiohttp's TCPSite does, which has no way to bound the handshake.

@@ -24,7 +24,7 @@ from faults.api_proxy import ApiProxy
 from faults.prober import KINDS, LONE, Outcome, PodClient, Probe, outcome_of
 from faults.stage import Report, Stage
 from faults.strangers import molest
-from localoperator import NAME, NAMESPACE
+from localoperator import NAME, NAMESPACE, OperatorProcess
 from shield_operator.certificates import KeyPair, issue_bundle, renew_leaf
 from support import CONFIGS, WEBHOOKS, apply, eventually, get, wait_reason
 
@@ -67,8 +67,9 @@ def fault(title: str, seconds: float = 20) -> Callable[[_Run], _Run]:
 @fault("one replica killed (SIGKILL)")
 def one_killed(stage: Stage) -> Report:
     stage.begin()
+    busier = max(stage.replicas, key=_answered)  # the one that the API server is connected to
     killed = time.monotonic()
-    stage.kill(stage.replicas[0])
+    stage.kill(busier)
     stage.prober.tolerate(Outcome.REFUSED, killed, killed + ENDPOINT_GONE)
     time.sleep(ENDPOINT_GONE + 1)
     stage.start_replicas(1)
@@ -76,10 +77,20 @@ def one_killed(stage: Stage) -> Report:
     return stage.finish(killed)
 
 
+def _answered(replica: OperatorProcess) -> float:
+    """How many admissions it has answered."""
+    _, metrics = replica.get("/metrics")
+    lines = [
+        line for line in metrics.splitlines() if line.startswith("llm_shield_admissions_total")
+    ]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
 @fault("one replica drained (SIGTERM), and replaced", seconds=28)
 def one_drained(stage: Stage) -> Report:
     stage.begin()
-    drained = stage.replicas.pop(0)
+    drained = max(stage.replicas, key=_answered)
+    stage.replicas.remove(drained)
     stage.start_replicas(1)  # as a rollout does: the new one first
     stage.wait_endpoints()
     stopped = time.monotonic()

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -59,6 +59,7 @@ async def _molest(ports: Sequence[int], seconds: float) -> int:
         _garbage_in_tls(context): _GARBAGE,
         _large(context, _spaces()): _LARGE,
         _large(context, _huge_pod()): _LARGE,
+        _large(context, _bomb(), b"Content-Encoding: gzip\r\n"): _LARGE,
     }
     async with asyncio.TaskGroup() as group:
         for port in ports:
@@ -144,9 +145,9 @@ def _garbage_in_tls(context: ssl.SSLContext) -> Visit:
     return visit
 
 
-def _large(context: ssl.SSLContext, body: bytes) -> Visit:
-    """A body of 10 MiB, sent as fast as it is taken."""
-    request = _request(body)
+def _large(context: ssl.SSLContext, body: bytes, header: bytes = b"") -> Visit:
+    """A large body, sent as fast as it is taken."""
+    request = _request(body, header)
 
     async def visit(port: int) -> None:
         reader, writer = await _open(port, context)
@@ -162,8 +163,8 @@ def _large(context: ssl.SSLContext, body: bytes) -> Visit:
     return visit
 
 
-def _request(body: bytes) -> bytes:
-    return _HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+def _request(body: bytes, header: bytes = b"") -> bytes:
+    return b"%s%sContent-Length: %d\r\n\r\n%s" % (_HEAD, header, len(body), body)
 
 
 def _spaces() -> bytes:
@@ -173,5 +174,11 @@ def _spaces() -> bytes:
 def _huge_pod() -> bytes:
     """A review that can be read, of a pod with many long labels."""
     pod = examples.pod(annotations={f"a{number}": "x" * 1000 for number in range(10_000)})
-    body = WebhookClient.body("shop", pod)
-    return json.dumps(json.loads(body)).encode().ljust(_TEN_MEBIBYTES)
+    return WebhookClient.body("shop", pod).ljust(_TEN_MEBIBYTES)
+
+
+def _bomb() -> bytes:
+    """One mebibyte that unpacks to one gibibyte."""
+    packer = zlib.compressobj(wbits=31)
+    mebibyte = b" " * 2**20
+    return b"".join(packer.compress(mebibyte) for _ in range(1024)) + packer.flush()
