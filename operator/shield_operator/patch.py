@@ -118,7 +118,7 @@ def _remove_annotations(pod: Json, keys: tuple[str, ...]) -> None:
 
 def _add_by_name(parent: Json, key: str, additions: tuple[Json, ...]) -> None:
     """Append to the list at `key` whatever it does not have by name."""
-    present = {item.get("name") for item in raw.items(parent, key)}
+    present = [item.get("name") for item in raw.items(parent, key)]  # of any type: no set
     for addition in additions:
         if addition["name"] not in present:
             raw.list_at(parent, key).append(copy.deepcopy(addition))
