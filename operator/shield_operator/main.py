@@ -74,9 +74,10 @@ class Operator:
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._take_signals)
         self._relisting = Periodic(self._relist, RELIST_INTERVAL)
-        self._publishing = Periodic(
-            self._publish, PUBLISHING_INTERVAL, recovered=self._relisting.wake
+        self._refreshing = Periodic(
+            self._refresh_certificate, CERTIFICATE_INTERVAL, recovered=self._relisting.wake
         )
+        self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
         self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
 
     # --- What Kopf calls us for -------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Operator:
         return (
             self._publishing,
             self._reconciling,
-            Periodic(self._refresh_certificate, CERTIFICATE_INTERVAL),
+            self._refreshing,
             self._relisting,
             Periodic(self._check_secrets, SECRETS_INTERVAL),
             Periodic(self._read_version, VERSION_INTERVAL),
