@@ -43,6 +43,8 @@ class Fault:
     run: Callable[[Stage], Report]
     seconds: float
     """About how long it takes; the long ones begin first."""
+    alone: bool = False
+    """Whether it is about load, and has the machine to itself."""
 
 
 FAULTS: Final[dict[str, Fault]] = {}
@@ -50,12 +52,12 @@ FAULTS: Final[dict[str, Fault]] = {}
 _Run = Callable[[Stage], Report]
 
 
-def fault(title: str, seconds: float = 20) -> Callable[[_Run], _Run]:
+def fault(title: str, seconds: float = 20, *, alone: bool = False) -> Callable[[_Run], _Run]:
     """Register a row of the table, under the function's name."""
 
     def register(run: _Run) -> _Run:
         name = run.__name__.replace("_", "-")
-        FAULTS[name] = Fault(name, title, run, seconds)
+        FAULTS[name] = Fault(name, title, run, seconds, alone)
         return run
 
     return register
@@ -266,11 +268,12 @@ def certificate_expires(stage: Stage) -> Report:
     authority = KeyPair(data["ca.crt"], data["ca.key"])
     expiring = renew_leaf(authority, [f"{NAME}.{NAMESPACE}.svc", "127.0.0.1"], long_ago)
     began = time.monotonic()
-    _put_into_secret(stage, expiring.as_secret_data())
     renewed = _all_serve(stage, expiring.leaf.certificate)
-    eventually(renewed)
-    took = time.monotonic() - began
-    time.sleep(max(0.0, 21 - took))  # beyond the old one's end
+    with stage.shaking_hands():
+        _put_into_secret(stage, expiring.as_secret_data())
+        eventually(renewed)
+        took = time.monotonic() - began
+        time.sleep(max(0.0, 21 - took))  # beyond the old one's end
     stage.remark = f"renewed {took:.1f} s after it was there"
     return stage.finish(time.monotonic(), renewed)
 
@@ -280,26 +283,29 @@ def ca_replaced(stage: Stage) -> Report:
     stage.begin()
     before = _secret(stage)["tls.crt"]
     hosts = [f"{NAME}.{NAMESPACE}.svc", "127.0.0.1"]
-    replaced = time.monotonic()
-    _put_into_secret(stage, issue_bundle(hosts, datetime.now(UTC)).as_secret_data())
-    return stage.finish(replaced, _all_serve(stage, before))
+    with stage.shaking_hands():
+        replaced = time.monotonic()
+        _put_into_secret(stage, issue_bundle(hosts, datetime.now(UTC)).as_secret_data())
+        return stage.finish(replaced, _all_serve(stage, before))
 
 
 @fault("TLS Secret deleted")
 def tls_secret_deleted(stage: Stage) -> Report:
     stage.begin()
-    stage.control_plane.kubectl("delete", "secret", f"{NAME}-tls", f"--namespace={NAMESPACE}")
-    deleted = time.monotonic()
-    return stage.finish(deleted, _all_serve(stage, b""))
+    with stage.shaking_hands():
+        stage.control_plane.kubectl("delete", "secret", f"{NAME}-tls", f"--namespace={NAMESPACE}")
+        deleted = time.monotonic()
+        return stage.finish(deleted, _all_serve(stage, b""))
 
 
 @fault("garbage in the TLS Secret")
 def garbage_in_tls_secret(stage: Stage) -> Report:
     stage.begin()
     broken = dict.fromkeys(("tls.crt", "tls.key", "ca.crt", "ca.key"), b"garbage \x00\xff")
-    written = time.monotonic()
-    _put_into_secret(stage, broken)
-    return stage.finish(written, _all_serve(stage, broken["tls.crt"]))
+    with stage.shaking_hands():
+        written = time.monotonic()
+        _put_into_secret(stage, broken)
+        return stage.finish(written, _all_serve(stage, broken["tls.crt"]))
 
 
 # --- The webhook configuration --------------------------------------------------------------------
@@ -336,7 +342,7 @@ def webhooks_deleted(stage: Stage) -> Report:
 # --- Load -----------------------------------------------------------------------------------------
 
 
-@fault("200 pods at once")
+@fault("200 pods at once", alone=True)
 def two_hundred_pods(stage: Stage) -> Report:
     stage.begin()
     began = time.monotonic()
@@ -365,7 +371,7 @@ async def _create_at_once(stage: Stage, count: int) -> list[Probe]:
         return list(await asyncio.gather(*(create() for _ in range(count))))
 
 
-@fault("50 configs, each changed up to ten times a second, for 10 s", 35)
+@fault("50 configs, each changed up to ten times a second, for 10 s", alone=True)
 def configs_changing(stage: Stage) -> Report:
     names = [f"config-{number}" for number in range(50)]
     apply(
@@ -408,7 +414,7 @@ def configs_changing(stage: Stage) -> Report:
     return stage.finish(ended, all_written, stage.change_config())
 
 
-@fault("garbage and slow clients on the webhook's port for 15 s", 35)
+@fault("garbage and slow clients on the webhook's port for 15 s", alone=True)
 def strangers(stage: Stage) -> Report:
     stage.begin()
     ports = [replica.webhook_port for replica in stage.replicas]

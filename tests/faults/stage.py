@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 import examples
 from controlplane import ControlPlane
+from faults.handshakes import Handshakes
 from faults.prober import LONE, OTHER, SHOP, Outcome, Prober
 from faults.service import Service
 from localoperator import OperatorProcess, install
@@ -67,6 +68,7 @@ class Stage:
         self.environment: dict[str, str] = {}
         self.kubeconfig: Path | None = None
         self.remark = ""
+        self._handshakes: Handshakes | None = None
         self._stack = stack
         self._logs: list[Path] = []
         self._generation = 0
@@ -141,6 +143,13 @@ class Stage:
             PATIENCE,
         )
 
+    @contextmanager
+    def shaking_hands(self) -> Iterator[None]:
+        """Open new connections to every replica meanwhile; each must be trusted."""
+        with Handshakes(self.control_plane, self.replicas) as handshakes:
+            self._handshakes = handshakes
+            yield
+
     def finish(self, ended: float, *checks: Callable[[], object]) -> Report:
         """Wait until all is well, and report.
 
@@ -160,6 +169,9 @@ class Stage:
             self.wait_well(ended)
         except AssertionError:
             problems.append(f"pods are not right {PATIENCE:.0f} s after the fault")
+        if self._handshakes is not None:
+            assert self._handshakes.tried > 10
+            problems += [f"not trusted: {refused}" for refused in self._handshakes.refused[:5]]
         self.prober.stop()
         prober = self.prober
         meddled = prober.having(Outcome.MEDDLED)

@@ -1,11 +1,8 @@
 """Nothing that goes wrong makes a pod start bare that asked, or keeps others from starting."""
 
-import re
-
 import pytest
 
 from faults.catalogue import FAULTS
-from faults.document import DOCUMENT
 from faults.runs import Runs
 from faults.stage import Report
 
@@ -23,9 +20,3 @@ def test_no_pod_is_bare_or_refused_that_should_not_be(
     assert not report.problems, problems
     assert report.recovery < RECOVERY, problems
     assert report.tried > 50, "the prober did not get far"
-
-
-def test_the_document_has_a_row_for_each_fault() -> None:
-    """As `make test-faults` writes it."""
-    rows = re.findall(r"^\| (.+?) \| \d+ \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
-    assert rows == [fault.title for fault in FAULTS.values()]
