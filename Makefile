@@ -39,7 +39,7 @@ lint: setup  ## ruff: rules and format
 	$(BIN)/ruff format --check .
 
 types: setup  ## mypy --strict
-	$(BIN)/mypy operator hack tests
+	$(BIN)/mypy operator hack tests benchmarks
 
 controlplane: setup  ## build kube-apiserver, etcd, … into the cache folder (minutes, once)
 	@$(BIN)/python -m controlplane build

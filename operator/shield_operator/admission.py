@@ -22,8 +22,9 @@ import kopf
 from aiohttp import web
 
 from shield_operator import names, patch
-from shield_operator.decision import Ignore, Inject, Skip, decide
+from shield_operator.decision import Decision, Ignore, Inject, Skip, decide, needed_secrets
 from shield_operator.listening import binding
+from shield_operator.lookup import SecretLookup
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 from shield_operator.review import BadReviewError, Review, read_review
@@ -63,22 +64,31 @@ _current: ContextVar[_UnderWay] = ContextVar("review")
 # --- The handler ----------------------------------------------------------------------------------
 
 
-def inject(state: State, answer: kopf.Patch, warnings: list[str]) -> None:
+async def inject(
+    state: State, lookup: SecretLookup, answer: kopf.Patch, warnings: list[str]
+) -> None:
     """Decide about the pod of the review under way, and put the outcome into Kopf's answer.
+
+    The API server is asked about Secrets only that no config of the pod's namespace names, whose
+    status tells of them: by an annotation, or by a config from elsewhere.
 
     Raises:
         kopf.AdmissionError: 403, where the pod is skipped and the settings say to deny it then.
     """
     under_way = _current.get()
     review = under_way.review
-    decision = decide(
-        review.pod,
-        review.namespace,
-        None,
-        state.secrets(review.namespace),
-        state.configs,
-        state.settings,
-    )
+    secrets = state.secrets(review.namespace)
+
+    def decided() -> Decision:
+        return decide(review.pod, review.namespace, None, secrets, state.configs, state.settings)
+
+    decision = decided()
+    if isinstance(decision, Inject):
+        needed = needed_secrets(review.pod, decision.plan)
+        if elsewhere := [name for name in needed if name not in secrets]:
+            found = await lookup.states(review.namespace, elsewhere)
+            secrets = {**state.secrets(review.namespace), **found}
+            decision = decided()
     match decision:
         case Ignore():
             under_way.outcome = "ignored"

@@ -151,6 +151,17 @@ def decide(
     return Inject(plan, (*_warnings(pod, namespace, plan, secrets), *_kept_labels(pod, kept)))
 
 
+def needed_secrets(pod: Json, plan: Plan) -> tuple[str, ...]:
+    """The Secrets, of the pod's own namespace, that the pod waits for once this plan is applied."""
+    secret = _keys_secret(pod, plan)
+    return () if secret is None else (secret,)
+
+
+def _keys_secret(pod: Json, plan: Plan) -> str | None:
+    """The pod's own choice, else the config's."""
+    return pods.annotations(pod).get(names.KEYS_SECRET_ANNOTATION) or plan.secret_name
+
+
 # --- What stands in the way -----------------------------------------------------------------------
 
 
@@ -300,16 +311,16 @@ def _described(plan: Plan) -> str:
 def _warnings(
     pod: Json, namespace: str, plan: Plan, secrets: Mapping[str, SecretState]
 ) -> Iterator[str]:
-    secret = pods.annotations(pod).get(names.KEYS_SECRET_ANNOTATION) or plan.secret_name
-    if secret is None:
+    if _keys_secret(pod, plan) is None:
         yield one_line(
             "no Secret is named for the sidecar, so it will answer every request with 401: "
             f"set spec.secretName of {_described(plan)}"
         )
-    elif secrets.get(secret) is SecretState.ABSENT:
-        yield one_line(
-            f"Secret {secret} is not in namespace {namespace}: the pod will wait until it is"
-        )
+    for secret in needed_secrets(pod, plan):
+        if secrets.get(secret) is SecretState.ABSENT:
+            yield one_line(
+                f"Secret {secret} is not in namespace {namespace}: the pod will wait until it is"
+            )
     for key in (names.CONTAINER_ANNOTATION, names.IMAGE_PULL_SECRETS_ANNOTATION):
         if key in pods.annotations(pod):
             yield one_line(

@@ -84,8 +84,8 @@ CLUSTER_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease")
 # --- The installation -----------------------------------------------------------------------------
 
 OPERATOR: Final = "llm-shield-operator"
-"""The name of our Deployment, Service, ServiceAccount, ClusterRole, webhook configuration and
-field manager."""
+"""The name of our Deployment, Service, ServiceAccount, ClusterRole, Lease, webhook configuration
+and field manager."""
 
 OPERATOR_NAMESPACE: Final = "llm-shield-system"
 TLS_SECRET: Final = f"{OPERATOR}-tls"

@@ -1,6 +1,7 @@
 """Keeping the webhook configuration in the cluster as it should be."""
 
 import logging
+from collections.abc import Callable
 
 from shield_operator import names
 from shield_operator.cluster import Cluster, Forbidden, NotFound
@@ -14,13 +15,24 @@ logger = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Applies our ``MutatingWebhookConfiguration`` when it is absent or not as it should be."""
+    """Applies our ``MutatingWebhookConfiguration`` when it is absent or not as it should be.
 
-    def __init__(self, cluster: Cluster, settings: Settings, state: State) -> None:
+    Args:
+        cluster: the API server.
+        settings: what makes the configuration what it should be.
+        state: is told when the configuration carries our authority.
+        leads: whether this replica may write, asked before each write.
+    """
+
+    def __init__(
+        self, cluster: Cluster, settings: Settings, state: State, leads: Callable[[], bool]
+    ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._state = state
+        self._leads = leads
         self._limit = RewriteLimit()
+        self._owner_uid = ""
         self._told: frozenset[str] = frozenset()
 
     async def publish(self, authority: bytes) -> None:
@@ -32,10 +44,13 @@ class Publisher:
         Raises:
             ClusterError: where the API server does not let us.
         """
-        wanted = configuration(self._settings, authority, await self._owner())
         live = await self._live()
+        wanted = configuration(self._settings, authority, self._owner_uid)
         odd = []
         if live is None or differs(live, wanted):
+            self._owner_uid = await self._owner()
+            wanted = configuration(self._settings, authority, self._owner_uid)
+        if (live is None or differs(live, wanted)) and self._leads():
             if self._limit.allows(names.OPERATOR, wanted):
                 live = await self._cluster.apply_webhook_configuration(wanted)
                 self._limit.note(names.OPERATOR, wanted)
@@ -54,6 +69,17 @@ class Publisher:
             if sentence not in self._told:
                 logger.warning(sentence)
         self._told = frozenset(odd)
+        self._note(live, authority)
+
+    async def look(self, authority: bytes) -> None:
+        """See whether the live object carries this authority, whoever wrote it.
+
+        Raises:
+            ClusterError: where the API server does not let us.
+        """
+        self._note(await self._live(), authority)
+
+    def _note(self, live: Json, authority: bytes) -> None:
         if carries(live, authority):
             self._state.published = True
 

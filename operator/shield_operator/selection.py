@@ -54,6 +54,11 @@ def is_opted_in(
     return namespace_says in names.IN_VALUES or pod_says in names.IN_VALUES
 
 
+def is_cluster_default(ref: ConfigRef, settings: Settings) -> bool:
+    """Whether this config is for every namespace that has none."""
+    return (ref.namespace, ref.name) == (settings.namespace, names.DEFAULT_CONFIG)
+
+
 # --- The index ------------------------------------------------------------------------------------
 
 

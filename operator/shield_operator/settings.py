@@ -71,7 +71,6 @@ _NOT_YET: Final = (
     "TLS_CERT_FILE",
     "TLS_KEY_FILE",
     "TLS_CA_FILE",
-    "DRIFT_SCAN_SECONDS",
 )
 """Settings of a later version: refused rather than ignored, since most of them promise safety."""
 
@@ -105,6 +104,7 @@ _image: Final = _text(
 )
 _port: Final = _between(1, 65535)
 _timeout: Final = _between(1, 30)
+_interval: Final = _between(1, 86400)
 
 
 def _url(text: str) -> str:
@@ -262,6 +262,14 @@ class Settings:
             "TLS_SECRET_NAME",
             _name,
             "The Secret, in the operator's namespace, with the certificate of all replicas.",
+        ),
+    )
+    drift_scan_interval: int = field(
+        default=60,
+        metadata=_about(
+            "DRIFT_SCAN_SECONDS",
+            _interval,
+            "Seconds between two counts of the injected pods, 1 to 86400.",
         ),
     )
     log_level: LogLevel = field(

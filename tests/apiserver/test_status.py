@@ -137,7 +137,7 @@ def test_conditions_of_others_stay(control_plane: ControlPlane, namespace: str) 
     apply(control_plane, examples.config(namespace=namespace, port=9000))
     wait_reason(control_plane, namespace, "shield", "Accepted")
     conditions = live(control_plane, namespace)["status"]["conditions"]
-    assert {one["type"] for one in conditions} == {"Ready", "Reviewed"}
+    assert {one["type"] for one in conditions} == {"Ready", "UpToDate", "Reviewed"}
 
 
 def test_the_clusters_default_needs_no_secret_of_its_own(control_plane: ControlPlane) -> None:

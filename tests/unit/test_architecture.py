@@ -18,6 +18,8 @@ PURE = (
     "review",
     "selection",
     "decision",
+    "drift",
+    "hearing",
     "plan",
     "patch",
     "status",

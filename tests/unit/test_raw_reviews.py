@@ -33,6 +33,7 @@ import examples
 from shield_operator import names
 from shield_operator.cluster import Cluster
 from shield_operator.main import Operator
+from shield_operator.metrics import Metrics
 from support import UID, WebhookClient, has_sidecar
 
 _Result = TypeVar("_Result")
@@ -52,7 +53,9 @@ class Replica:
     def __init__(self, loop: asyncio.AbstractEventLoop, **environment: str) -> None:
         self._loop = loop
         self._client = self.run(_client_of_nobody())
-        operator = Operator(examples.settings(**environment), Cluster(self._client))
+        metrics = Metrics()
+        cluster = Cluster(self._client, metrics)
+        operator = Operator(examples.settings(**environment), cluster, metrics)
         state = operator._state
         state.listed = True
         for config in (

@@ -44,6 +44,7 @@ def test_every_setting_is_read() -> None:
         "HEALTH_PORT": "9001",
         "WEBHOOK_SERVICE": "hook",
         "TLS_SECRET_NAME": "tls",
+        "DRIFT_SCAN_SECONDS": "5",
         "LOG_LEVEL": "DEBUG",
         "LOG_FORMAT": "text",
     }

@@ -11,6 +11,7 @@ from shield_operator.cluster.errors import (
     Refused,
     Unreachable,
 )
+from shield_operator.cluster.lease import Lease
 
 __all__ = [
     "FIELD_MANAGER",
@@ -19,6 +20,7 @@ __all__ = [
     "Conflict",
     "Connection",
     "Forbidden",
+    "Lease",
     "NoCredentials",
     "NotFound",
     "Refused",
