@@ -11,6 +11,9 @@ import kopf
 
 from shield_operator import admission, names
 from shield_operator.admission import AdmissionServer
+from shield_operator.authentication import Authentication
+from shield_operator.certificate_files import CertificateFiles
+from shield_operator.certificate_source import CertificateSource
 from shield_operator.cluster import Cluster, ClusterError, in_a_pod
 from shield_operator.health import serve_health
 from shield_operator.kopf_runner import KopfRunner
@@ -27,7 +30,7 @@ from shield_operator.state import State
 logger = logging.getLogger(__name__)
 
 # Seconds between two looks:
-CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret
+CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret, or the files
 PUBLISHING_INTERVAL: Final = 2.0  # at the webhook configuration
 RELIST_INTERVAL: Final = 60.0  # at all configs; Kopf misses deletions while a watch reconnects
 SECRETS_INTERVAL: Final = 60.0  # at the Secrets that they name
@@ -43,7 +46,7 @@ async def run(settings: Settings) -> None:
 
     Raises:
         NoCredentials: where there is no way to reach an API server.
-        SettingsError: where the API server could not reach us.
+        SettingsError: where the API server could not reach us, or a file of the settings is no use.
         CannotListenError: where one of the ports is taken.
     """
     if settings.webhook_url is None and not in_a_pod():
@@ -56,6 +59,13 @@ async def run(settings: Settings) -> None:
         await Operator(settings, cluster).run()
 
 
+def _certificate_source(cluster: Cluster, settings: Settings) -> CertificateSource:
+    """Files, where the settings name them; else the Secret that all replicas share."""
+    if settings.tls_cert_file is not None:
+        return CertificateFiles(settings)
+    return SharedCertificate(cluster, settings)
+
+
 class Operator:
     """One replica: its parts, wired together."""
 
@@ -66,11 +76,16 @@ class Operator:
         self._stop = asyncio.Event()
         self._metrics = Metrics()
         self._state = State(settings)
-        self._certificate = SharedCertificate(cluster, settings)
-        self._publisher = Publisher(cluster, settings, self._state)
+        self._certificate = _certificate_source(cluster, settings)
+        self._publisher = Publisher(cluster, settings, self._state, self._certificate)
         self._reconciler = Reconciler(cluster, self._state)
+        self._authentication = Authentication(settings)
         self._server = AdmissionServer(
-            self._state, self._metrics, self._certificate, host=self._host
+            self._state,
+            self._metrics,
+            self._certificate,
+            self._authentication,
+            host=self._host,
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._take_signals)
         self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
@@ -103,6 +118,7 @@ class Operator:
             self._publishing,
             self._reconciling,
             Periodic(self._refresh_certificate, CERTIFICATE_INTERVAL),
+            Periodic(self._authentication.refresh, CERTIFICATE_INTERVAL),
             Periodic(self._relist, RELIST_INTERVAL),
             Periodic(self._check_secrets, SECRETS_INTERVAL),
             Periodic(self._read_version, VERSION_INTERVAL),
@@ -113,8 +129,7 @@ class Operator:
             self._publishing.wake()
 
     async def _publish(self) -> None:
-        if self._certificate.authority is not None:
-            await self._publisher.publish(self._certificate.authority)
+        await self._publisher.publish()
 
     async def _relist(self) -> None:
         for ref in await self._state.relist(self._cluster.list_configs):

@@ -15,6 +15,7 @@ import examples
 from examples import config, pod
 from shield_operator import admission
 from shield_operator.admission import AdmissionServer
+from shield_operator.authentication import Authentication
 from shield_operator.cluster import Cluster
 from shield_operator.metrics import Metrics
 from shield_operator.rotation import SharedCertificate
@@ -32,8 +33,13 @@ class Replica:
         self.state = State(settings)
         self.state.listed = True
         self.metrics = Metrics()
-        certificate = SharedCertificate(cast("Cluster", None), settings)
-        self.server = AdmissionServer(self.state, self.metrics, certificate, host="127.0.0.1")
+        self.server = AdmissionServer(
+            self.state,
+            self.metrics,
+            SharedCertificate(cast("Cluster", None), settings),
+            Authentication(settings),
+            host="127.0.0.1",
+        )
         self.handler = handler
 
     def answer(self, content: bytes) -> web.Response:
