@@ -25,7 +25,8 @@ from faults.prober import KINDS, LONE, Outcome, PodClient, Probe, outcome_of
 from faults.stage import Report, Stage
 from faults.strangers import molest
 from localoperator import NAME, NAMESPACE, OperatorProcess
-from shield_operator.certificates import KeyPair, issue_bundle, renew_leaf
+from shield_operator.certificates import KeyPair, issue_bundle
+from shield_operator.certificates.issuing import issue_leaf
 from support import CONFIGS, WEBHOOKS, apply, eventually, get, wait_reason
 
 SECRET: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
@@ -266,11 +267,11 @@ def certificate_expires(stage: Stage) -> Report:
     data = _secret(stage)
     long_ago = datetime.now(UTC) - timedelta(days=90) + timedelta(seconds=20)
     authority = KeyPair(data["ca.crt"], data["ca.key"])
-    expiring = renew_leaf(authority, [f"{NAME}.{NAMESPACE}.svc", "127.0.0.1"], long_ago)
+    expiring = issue_leaf(authority, [f"{NAME}.{NAMESPACE}.svc", "127.0.0.1"], long_ago)
     began = time.monotonic()
-    renewed = _all_serve(stage, expiring.leaf.certificate)
+    renewed = _all_serve(stage, expiring.certificate)
     with stage.shaking_hands():
-        _put_into_secret(stage, expiring.as_secret_data())
+        _put_into_secret(stage, {"tls.crt": expiring.certificate, "tls.key": expiring.key})
         eventually(renewed)
         took = time.monotonic() - began
         time.sleep(max(0.0, 21 - took))  # beyond the old one's end
