@@ -7,6 +7,7 @@ account that ``manifests/install.yaml`` makes and with nothing but that account'
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -66,12 +67,17 @@ def install(control_plane: ControlPlane) -> None:
     control_plane.kubectl("wait", "--for=condition=Established", _DEFINITION)
 
 
+_PORTS = range(20_000, 32_768)
+"""Below those that Linux gives to clients: none of many connections may take one meanwhile."""
+
+
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = random.choice(_PORTS)  # noqa: S311  # so that two programs do not choose the same
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class OperatorProcess:
@@ -104,6 +110,8 @@ class OperatorProcess:
         """
         self.webhook_port = free_port()
         self.health_port = free_port()
+        while self.health_port == self.webhook_port:
+            self.health_port = free_port()
         self.log = control_plane.directory / f"operator-{self.webhook_port}.log"
         settings = {
             "KUBECONFIG": str(kubeconfig or control_plane.kubeconfig_for(NAME, NAMESPACE)),
@@ -175,8 +183,15 @@ class OperatorProcess:
 
     def peak_memory(self) -> int:
         """Bytes that it has had resident at the most (Linux)."""
+        return self._memory("VmHWM")
+
+    def resident_memory(self) -> int:
+        """Bytes that it has resident now (Linux)."""
+        return self._memory("VmRSS")
+
+    def _memory(self, which: str) -> int:
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
-        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        (line,) = [line for line in status.splitlines() if line.startswith(f"{which}:")]
         return int(line.split()[1]) * 1024
 
     def log_tail(self, lines: int = 20) -> str:

@@ -55,7 +55,7 @@ class Neighbour:
             context.load_cert_chain(file.name)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        create(self._control_plane, self._path, self._configuration(bundle.authority.certificate))
+        create(self._control_plane, self._path, self._configuration(bundle.signer))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -78,8 +78,8 @@ class Relay:
             backend_reader, backend_writer = await self._connect()
             transports.append(backend_writer.transport)
             await asyncio.gather(pump(reader, backend_writer), pump(backend_reader, writer))
-        except OSError:
-            pass
+        except (OSError, asyncio.CancelledError):
+            pass  # `_stop` cancels; asyncio's own callback would log that with a traceback
         finally:
             for transport in transports:
                 transport.abort()

@@ -19,7 +19,8 @@ _Found = TypeVar("_Found")
 
 INJECT = {"llm-shield.io/inject": "enabled"}
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/llm-shield-operator"
-_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+"""Of each review that `WebhookClient` makes."""
 CONFIGS = "/apis/llm-shield.io/v1alpha1/namespaces/{}/shieldsidecarconfigs"
 
 
@@ -148,14 +149,14 @@ class WebhookClient:
         assert status == HTTPStatus.OK, content
         answer = json.loads(content)
         assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
-        assert answer["response"]["uid"] == _UID
+        assert answer["response"]["uid"] == UID
         return answer["response"]
 
     @staticmethod
     def body(namespace: str, pod: Any) -> bytes:
         """A review of this pod's creation."""
         request = {
-            "uid": _UID,
+            "uid": UID,
             "resource": {"group": "", "version": "v1", "resource": "pods"},
             "operation": "CREATE",
             "namespace": namespace,

@@ -11,6 +11,9 @@ import kopf
 
 from shield_operator import admission, names
 from shield_operator.admission import AdmissionServer
+from shield_operator.authentication import Authentication
+from shield_operator.certificate_files import CertificateFiles
+from shield_operator.certificate_source import CertificateSource
 from shield_operator.cluster import Cluster, ClusterError, in_a_pod
 from shield_operator.health import serve_health
 from shield_operator.kopf_runner import KopfRunner
@@ -30,7 +33,7 @@ from shield_operator.state import State, config_ref
 logger = logging.getLogger(__name__)
 
 # Seconds between two looks:
-CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret
+CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret, or the files
 PUBLISHING_INTERVAL: Final = 2.0  # at the webhook configuration
 RELIST_INTERVAL: Final = 60.0  # at all configs; Kopf misses deletions while a watch reconnects
 SECRETS_INTERVAL: Final = 60.0  # at the Secrets that they name
@@ -46,7 +49,7 @@ async def run(settings: Settings) -> None:
 
     Raises:
         NoCredentials: where there is no way to reach an API server.
-        SettingsError: where the API server could not reach us.
+        SettingsError: where the API server could not reach us, or a file of the settings is no use.
         CannotListenError: where one of the ports is taken.
     """
     if settings.webhook_url is None and not in_a_pod():
@@ -60,6 +63,13 @@ async def run(settings: Settings) -> None:
         await Operator(settings, cluster, metrics).run()
 
 
+def _certificate_source(cluster: Cluster, settings: Settings) -> CertificateSource:
+    """Files, where the settings name them; else the Secret that all replicas share."""
+    if settings.tls_cert_file is not None:
+        return CertificateFiles(settings)
+    return SharedCertificate(cluster, settings)
+
+
 class Operator:
     """One replica: its parts, wired together."""
 
@@ -70,17 +80,28 @@ class Operator:
         self._stop = asyncio.Event()
         self._metrics = metrics
         self._state = State(settings)
-        self._certificate = SharedCertificate(cluster, settings)
+        self._certificate = _certificate_source(cluster, settings)
         self._lookup = SecretLookup(cluster.secret_exists)
         lease = cluster.lease(settings.namespace, names.OPERATOR, identity())
         self._leader = Leader(lease, metrics)
-        self._publisher = Publisher(cluster, settings, self._state, self._leader.leads)
+        self._publisher = Publisher(
+            cluster, settings, self._state, self._certificate, self._leader.leads
+        )
         self._reconciler = Reconciler(cluster, self._state, self._leader.leads)
         self._scanner = Scanner(cluster, self._state, self._reconciler, metrics)
+        self._authentication = Authentication(settings)
         self._server = AdmissionServer(
-            self._state, self._metrics, self._certificate, host=self._host
+            self._state,
+            self._metrics,
+            self._certificate,
+            self._authentication,
+            host=self._host,
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._kopf_started)
+        self._relisting = Periodic(self._relist, RELIST_INTERVAL)
+        self._refreshing = Periodic(
+            self._refresh_certificate, CERTIFICATE_INTERVAL, recovered=self._relisting.wake
+        )
         self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
         self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
         self._looking = Periodic(self._look_whether_published, PUBLISHING_INTERVAL)
@@ -98,6 +119,8 @@ class Operator:
 
         @kopf.on.event(names.API_GROUP, names.API_VERSION, names.PLURAL, registry=registry)
         async def config_event(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002
+            if type is None:  # Kopf has listed, maybe not for the first time: see `_relist`
+                self._relisting.wake()
             self._config_event(deleted=type == "DELETED", resource=dict(body))
 
         @kopf.on.mutate("v1", "pods", id=names.HANDLER, operations=["CREATE"], registry=registry)
@@ -111,8 +134,9 @@ class Operator:
     def _loops(self) -> tuple[Periodic, ...]:
         """What every replica does. Of these, only the certificate's writes, to the Secret."""
         return (
-            Periodic(self._refresh_certificate, CERTIFICATE_INTERVAL),
-            Periodic(self._relist, RELIST_INTERVAL),
+            self._refreshing,
+            Periodic(self._authentication.refresh, CERTIFICATE_INTERVAL),
+            self._relisting,
             Periodic(self._read_version, VERSION_INTERVAL),
             self._looking,
         )
@@ -141,14 +165,16 @@ class Operator:
             self._looking.wake()
 
     async def _publish(self) -> None:
-        if self._certificate.authority is not None:
-            await self._publisher.publish(self._certificate.authority)
+        await self._publisher.publish()
 
     async def _look_whether_published(self) -> None:
-        if self._certificate.authority is not None and not self._state.published:
-            await self._publisher.look(self._certificate.authority)
+        await self._publisher.look()
 
     async def _relist(self) -> None:
+        """List all configs: once a minute, after an outage, and whenever Kopf does.
+
+        Kopf, when it lost its place in the watch, does not ask what was deleted meanwhile.
+        """
         is_first = not self._state.listed
         for ref in await self._state.relist(self._cluster.list_configs):
             self._enqueue(ref)

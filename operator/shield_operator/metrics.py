@@ -15,8 +15,8 @@ class Metrics:
         self.admissions = Counter(
             "llm_shield_admissions",
             "Pods that the API server asked about, by outcome "
-            "(injected, ignored, skipped, denied, failed, unreadable) and, where there is one, the "
-            "reason.",
+            "(injected, ignored, skipped, denied, failed, unreadable, unauthorized) and, where "
+            "there is one, the reason.",
             ("outcome", "reason"),
             registry=self._registry,
         )

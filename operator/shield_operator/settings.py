@@ -64,17 +64,6 @@ class FeatureGate(StrEnum):
     IMAGE_VOLUME = "ImageVolume"
 
 
-_NOT_YET: Final = (
-    "K8S_WEBHOOK_AUTH_TOKEN",
-    "K8S_WEBHOOK_AUTH_TOKEN_FILE",
-    "WEBHOOK_CLIENT_CA_FILE",
-    "TLS_CERT_FILE",
-    "TLS_KEY_FILE",
-    "TLS_CA_FILE",
-)
-"""Settings of a later version: refused rather than ignored, since most of them promise safety."""
-
-
 # --- Parsers: text -> value, or a ValueError that ends the sentence "X is 'v': it must be ..." ----
 
 
@@ -102,9 +91,18 @@ _service: Final = _text(is_dns_label, "a Service's name")
 _image: Final = _text(
     is_image_digest, "an image with its digest, such as 'name@sha256:<64 hex digits>'"
 )
+_file: Final = _text(bool, "the path of a file")
 _port: Final = _between(1, 65535)
 _timeout: Final = _between(1, 30)
 _interval: Final = _between(1, 86400)
+
+
+def is_token(text: str) -> bool:
+    """Whether a header can carry it as a bearer token."""
+    return re.fullmatch(r"[!-~]+", text) is not None
+
+
+_token: Final = _text(is_token, "a bearer token, of ASCII characters without spaces")
 
 
 def _url(text: str) -> str:
@@ -166,9 +164,14 @@ def _one_of(choices: type[_Choice]) -> Callable[[str], _Choice]:
     return parse
 
 
-def _about(variable: str, parse: Callable[[str], object], help_text: str) -> Mapping[str, object]:
-    """What the environment and the command line need to know of a field of `Settings`."""
-    return {"variable": variable, "parse": parse, "help": help_text}
+def _about(
+    variable: str, parse: Callable[[str], object], help_text: str, *, secret: bool = False
+) -> Mapping[str, object]:
+    """What the environment and the command line need to know of a field of `Settings`.
+
+    One that is `secret` comes by the environment only, never by flag, and is never shown.
+    """
+    return {"variable": variable, "parse": parse, "help": help_text, "secret": secret}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +275,50 @@ class Settings:
             "Seconds between two counts of the injected pods, 1 to 86400.",
         ),
     )
+    tls_cert_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "TLS_CERT_FILE",
+            _file,
+            "A certificate of your own instead of the Secret: PEM, with its chain if it has one.",
+        ),
+    )
+    tls_key_file: str | None = field(
+        default=None,
+        metadata=_about("TLS_KEY_FILE", _file, "Its private key: PEM, without a passphrase."),
+    )
+    tls_ca_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "TLS_CA_FILE", _file, "The authorities, PEM, that the API server is to trust for it."
+        ),
+    )
+    webhook_auth_token: str | None = field(
+        default=None,
+        repr=False,
+        metadata=_about(
+            "K8S_WEBHOOK_AUTH_TOKEN",
+            _token,
+            "The bearer token that the API server must present.",
+            secret=True,
+        ),
+    )
+    webhook_auth_token_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "K8S_WEBHOOK_AUTH_TOKEN_FILE",
+            _file,
+            "A file with that token, or with several, one a line; read again when it changes.",
+        ),
+    )
+    webhook_client_ca_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "WEBHOOK_CLIENT_CA_FILE",
+            _file,
+            "Authorities, PEM: the API server must present a certificate of one of them.",
+        ),
+    )
     log_level: LogLevel = field(
         default=LogLevel.INFO,
         metadata=_about("LOG_LEVEL", _one_of(LogLevel), "DEBUG, INFO, WARNING or ERROR."),
@@ -298,14 +345,9 @@ class Settings:
             try:
                 values[setting.name] = setting.metadata["parse"](text)
             except ValueError as expected:
-                problems.append(f"{variable} is {text!r}: it must be {expected}")
-        problems += [
-            f"{variable} is set, but this version does not support it yet: unset it"
-            for variable in _NOT_YET
-            if environment.get(variable, "").strip()
-        ]
-        if {"webhook_url", "webhook_service"} <= values.keys():
-            problems.append("WEBHOOK_URL and WEBHOOK_SERVICE are both set: set only one of them")
+                shown = "not usable" if setting.metadata["secret"] else repr(text)
+                problems.append(f"{variable} is {shown}: it must be {expected}")
+        problems += _contradictions(environment)
         if problems:
             raise SettingsError(tuple(problems))
         settings = cls(**values)
@@ -314,3 +356,27 @@ class Settings:
                 (f"WEBHOOK_PORT and HEALTH_PORT are both {settings.health_port}: they must differ",)
             )
         return settings
+
+
+_ONLY_ONE_OF: Final = (
+    ("WEBHOOK_URL", "WEBHOOK_SERVICE"),
+    ("K8S_WEBHOOK_AUTH_TOKEN", "K8S_WEBHOOK_AUTH_TOKEN_FILE"),
+)
+_TLS_FILES: Final = ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE")
+
+
+def _contradictions(environment: Mapping[str, str]) -> list[str]:
+    """What is wrong with settings that are good each by itself."""
+
+    def is_set(variable: str) -> bool:
+        return bool(environment.get(variable, "").strip())
+
+    found = [
+        f"{one} and {other} are both set: set only one of them"
+        for one, other in _ONLY_ONE_OF
+        if is_set(one) and is_set(other)
+    ]
+    missing = [variable for variable in _TLS_FILES if not is_set(variable)]
+    if missing and len(missing) < len(_TLS_FILES):
+        found.append(f"{', '.join(_TLS_FILES)} go together: set {' and '.join(missing)} too")
+    return found

@@ -15,6 +15,7 @@ import examples
 from examples import config, pod
 from shield_operator import admission
 from shield_operator.admission import AdmissionServer
+from shield_operator.authentication import Authentication
 from shield_operator.cluster import Cluster
 from shield_operator.lookup import SecretLookup
 from shield_operator.metrics import Metrics
@@ -35,8 +36,13 @@ class Replica:
         self.metrics = Metrics()
         self.lookup = SecretLookup(self.secret_exists)
         self.asked: list[str] = []
-        certificate = SharedCertificate(cast("Cluster", None), settings)
-        self.server = AdmissionServer(self.state, self.metrics, certificate, host="127.0.0.1")
+        self.server = AdmissionServer(
+            self.state,
+            self.metrics,
+            SharedCertificate(cast("Cluster", None), settings),
+            Authentication(settings),
+            host="127.0.0.1",
+        )
         self.handler = handler
 
     async def secret_exists(self, namespace: str, name: str) -> bool:

@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 import examples
+from faults.catalogue import FAULTS
+from faults.document import DOCUMENT
 from shield_operator import names
 from shield_operator.decision import SkipReason
 from shield_operator.settings import Settings
@@ -29,6 +31,14 @@ def test_the_readme_lists_every_setting_with_its_default() -> None:
         value = getattr(Settings(), setting.name)
         defaults[setting.metadata["variable"]] = "" if value in (None, {}) else str(value)
     assert rows == defaults
+
+
+def test_the_reliability_page_has_a_row_for_each_fault_and_the_soaks_figures() -> None:
+    """As `make test-faults` and `make soak` write them."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \| \d+ \|", text, re.MULTILINE)
+    assert rows == [fault.title for fault in FAULTS.values()]
+    assert "MiB for each 100,000 admissions" in text
 
 
 def test_the_readme_names_every_key_that_it_should() -> None:

@@ -2,16 +2,29 @@
 
 import asyncio
 import copy
+from collections.abc import Collection
 from typing import Any, cast
 
 import pytest
 
 import examples
+from shield_operator.certificate_source import CertificateSource
 from shield_operator.cluster import Cluster, Forbidden, NotFound
 from shield_operator.publishing import Publisher
 from shield_operator.state import State
 
-AUTHORITY = b"-----BEGIN CERTIFICATE-----"
+AUTHORITY = b"-----BEGIN CERTIFICATE-----\nb25l\n-----END CERTIFICATE-----\n"
+
+
+class Source:
+    """A certificate source that has one authority."""
+
+    def __init__(self, authorities: bytes = AUTHORITY) -> None:
+        self.authorities = authorities
+        self.seen: Collection[bytes] = ()
+
+    def saw(self, ca_bundles: Collection[bytes]) -> None:
+        self.seen = ca_bundles
 
 
 class Configurations:
@@ -52,15 +65,29 @@ def state() -> State:
 
 
 @pytest.fixture
-def publisher(cluster: Configurations, state: State) -> Publisher:
-    fake = cast("Cluster", cluster)
-    return Publisher(fake, examples.settings(), state, lambda: cluster.leads)
+def source() -> Source:
+    return Source()
+
+
+def made(cluster: Configurations, state: State, source: Source, **settings: str) -> Publisher:
+    return Publisher(
+        cast("Cluster", cluster),
+        examples.settings(**settings),
+        state,
+        cast("CertificateSource", source),
+        lambda: cluster.leads,
+    )
+
+
+@pytest.fixture
+def publisher(cluster: Configurations, state: State, source: Source) -> Publisher:
+    return made(cluster, state, source)
 
 
 def publish(publisher: Publisher, times: int = 1) -> None:
     async def run() -> None:
         for _ in range(times):
-            await publisher.publish(AUTHORITY)
+            await publisher.publish()
 
     asyncio.run(run())
 
@@ -103,21 +130,20 @@ def test_who_does_not_lead_writes_nothing(
 
 
 def test_who_does_not_lead_sees_that_another_has_published(
-    cluster: Configurations, state: State, publisher: Publisher
+    cluster: Configurations, state: State, source: Source, publisher: Publisher
 ) -> None:
     def sees(authority: bytes) -> bool:
-        asyncio.run(publisher.look(authority))
+        source.authorities = authority
+        asyncio.run(publisher.look())
         return state.published
 
     cluster.leads = False
     assert not sees(AUTHORITY)
-    leader = Publisher(
-        cast("Cluster", cluster),
-        examples.settings(FAILURE_POLICY="Ignore"),  # as in a rollout
-        State(examples.settings()),
-        lambda: True,
-    )
-    publish(leader)
-    assert not sees(b"another authority")
+    assert list(source.seen) == []
+    cluster.leads = True
+    publish(made(cluster, State(examples.settings()), Source(), FAILURE_POLICY="Ignore"))
+    cluster.leads = False
+    assert not sees(AUTHORITY.replace(b"b25l", b"dHdv"))
+    assert set(source.seen) == {AUTHORITY}
     assert sees(AUTHORITY)
     assert cluster.writes == 1
