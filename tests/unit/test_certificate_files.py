@@ -6,6 +6,7 @@ import os
 import re
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,5 +190,6 @@ def handshake(context: ssl.SSLContext, authority: bytes) -> str:
         for side in (client, server):
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
-    (name,) = (client.getpeercert() or {})["subjectAltName"]
-    return str(name[1])
+    details: dict[str, Any] = client.getpeercert() or {}
+    ((_, name),) = details["subjectAltName"]
+    return str(name)
