@@ -1,5 +1,6 @@
 """Certificates as somebody else makes them: by openssl, with keys of every kind."""
 
+import secrets
 import subprocess
 import tempfile
 from pathlib import Path
@@ -87,7 +88,7 @@ class OwnAuthority:
             )
             certificate = openssl(
                 "x509", "-req", "-in", str(request), "-CA", str(ca), "-CAkey", str(ca_key),
-                "-set_serial", str(int.from_bytes(leaf_key[40:48])), "-days", str(days),
+                "-set_serial", str(secrets.randbits(63)), "-days", str(days),
                 "-extfile", str(extra),
             )  # fmt: skip
         return certificate, leaf_key

@@ -18,7 +18,7 @@ from shield_operator.certificates import CertificateError
 
 logger = logging.getLogger(__name__)
 
-MOST: Final = 512
+MOST: Final = 384
 """Connections at a time; each costs some 300 KiB."""
 HANDSHAKE: Final = 5.0
 """Seconds that a TLS handshake may take."""

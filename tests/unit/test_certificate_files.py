@@ -190,6 +190,6 @@ def handshake(context: ssl.SSLContext, authority: bytes) -> str:
         for side in (client, server):
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
-    certificate: Any = client.getpeercert()
-    ((_, name),) = certificate["subjectAltName"]
+    details: dict[str, Any] = client.getpeercert() or {}
+    ((_, name),) = details["subjectAltName"]
     return str(name)

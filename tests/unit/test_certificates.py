@@ -119,7 +119,6 @@ def test_an_authority_that_is_not_good_now_is_replaced(bundle: Bundle, moment: d
 
 
 def test_a_leaf_never_outlives_its_authority(bundle: Bundle) -> None:
-    """Nor is it renewed over and over when the authority's end is near."""
     late = NOW + timedelta(days=3650 - 40)
     leaf = issue_leaf(bundle.issuer, HOSTS, late)
     data = {**bundle.as_secret_data(), "tls.crt": leaf.certificate, "tls.key": leaf.key}

@@ -34,6 +34,14 @@ def test_a_flag_beats_the_environment() -> None:
     assert "WEBHOOK_PORT is 'z'" in found.output
 
 
+def test_a_token_is_no_flag() -> None:
+    """Every process of the machine can read another's command line."""
+    flags = CliRunner().invoke(operator, ["run", "--help"]).output
+    assert "--k8s-webhook-auth-token-file" in flags
+    assert "--k8s-webhook-auth-token " not in flags
+    assert run("--k8s-webhook-auth-token", "secret").exit_code == 2
+
+
 def test_without_credentials_it_says_where_it_looked() -> None:
     found = run()
     assert found.exit_code == 1

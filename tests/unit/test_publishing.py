@@ -3,17 +3,20 @@
 import asyncio
 import copy
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 
 import examples
 from shield_operator.certificate_source import CertificateSource
+from shield_operator.certificates import issue_bundle
 from shield_operator.cluster import Cluster, Forbidden, NotFound
 from shield_operator.publishing import Publisher
 from shield_operator.state import State
 
-AUTHORITY = b"-----BEGIN CERTIFICATE-----\nb25l\n-----END CERTIFICATE-----\n"
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
+AUTHORITY, OTHER = (issue_bundle(["shield.example"], NOW).signer for _ in range(2))
 
 
 class Source:
@@ -143,7 +146,7 @@ def test_who_does_not_lead_sees_that_another_has_published(
     cluster.leads = True
     publish(made(cluster, State(examples.settings()), Source(), FAILURE_POLICY="Ignore"))
     cluster.leads = False
-    assert not sees(AUTHORITY.replace(b"b25l", b"dHdv"))
+    assert not sees(OTHER)
     assert set(source.seen) == {AUTHORITY}
     assert sees(AUTHORITY)
     assert cluster.writes == 1
