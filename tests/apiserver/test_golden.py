@@ -11,13 +11,16 @@ import examples
 from controlplane import ControlPlane
 from golden.cases import CASES, Case
 from localoperator import OperatorProcess
+from shield_operator.model import is_dns_subdomain
+from shield_operator.names import KEYS_SECRET_ANNOTATION
+from shield_operator.pods import annotations
 from shield_operator.selection import is_opted_in
 from support import WebhookClient, apply, create_pod, make_namespace, operations, wait_reason
 
 
 @pytest.fixture(scope="module")
 def namespaces(control_plane: ControlPlane, operator: OperatorProcess) -> ControlPlane:
-    """Every case's namespace with its configs and their Secrets, and the operator knows them."""
+    """Every case's namespace with its configs and all Secrets, and the operator knows them."""
     del operator
     for case in CASES:
         metadata = case.namespace["metadata"]
@@ -27,6 +30,11 @@ def namespaces(control_plane: ControlPlane, operator: OperatorProcess) -> Contro
         (config["metadata"]["namespace"], config["spec"]["secretName"])
         for config in everything
         if "secretName" in config["spec"]
+    }
+    secrets |= {
+        (case.namespace["metadata"]["name"], secret)
+        for case in CASES
+        if is_dns_subdomain(secret := annotations(case.pod).get(KEYS_SECRET_ANNOTATION, ""))
     }
     apply(
         control_plane,
