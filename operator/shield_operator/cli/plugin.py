@@ -4,9 +4,11 @@ from typing import Final
 
 import click
 
+from shield_operator.cli.inject import inject
+from shield_operator.cli.uninject import uninject
 from shield_operator.cli.version import version
 
-_COMMANDS: Final = (version,)
+_COMMANDS: Final = (inject, uninject, version)
 
 
 @click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})

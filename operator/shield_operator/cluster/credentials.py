@@ -11,22 +11,26 @@ from kubernetes.aio.client import Configuration
 from shield_operator.cluster.errors import NoCredentials
 
 
-async def find_configuration() -> Configuration:
-    """Credentials from where kubectl and client-go look for them."""
+async def find_configuration(
+    kubeconfig: str | None = None, context: str | None = None
+) -> Configuration:
+    """Credentials from where kubectl and client-go look for them, or from this file."""
     configuration = Configuration()
     try:
-        if not os.environ.get("KUBECONFIG") and in_a_pod():
+        asked = kubeconfig or context or os.environ.get("KUBECONFIG")
+        if not asked and in_a_pod():
             kubernetes_config.load_incluster_config(client_configuration=configuration)
         else:
             await kubernetes_config.load_kube_config(
-                _kubeconfig(), client_configuration=configuration
+                _kubeconfig(kubeconfig), context=context, client_configuration=configuration
             )
     except (kubernetes_config.ConfigException, yaml.YAMLError) as error:
         why = " ".join(str(error).split())
         raise NoCredentials(f"no credentials for an API server: {why}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # the loader trusts its file
+        file = _kubeconfig(kubeconfig)
         raise NoCredentials(
-            f"no credentials for an API server: {_kubeconfig()} is not a kubeconfig ({error})"
+            f"no credentials for an API server: {file} is not a kubeconfig ({error})"
         ) from error
     return configuration
 
@@ -36,9 +40,9 @@ def in_a_pod() -> bool:
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
-def _kubeconfig() -> str:
+def _kubeconfig(given: str | None) -> str:
     """The kubeconfig file, or several with the system's path separator between them."""
-    paths = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    paths = given or os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
     if not any(Path(path).is_file() for path in paths.split(os.pathsep)):
         raise NoCredentials(
             f"no credentials for an API server: this is no pod, and {paths} is no file; "
