@@ -267,6 +267,8 @@ class _Editor:
 
 def _aligned(old: list[Json], new: list[Json]) -> list[tuple[int | None, int | None]]:
     """Which items of two lists are the same thing: those of one name, else those that are equal."""
+    if len(old) == len(new) and list(map(_name, old)) == list(map(_name, new)):
+        return [(index, index) for index in range(len(old))]
     pairs: list[tuple[int | None, int | None]] = []
     place = 0
     for index, item in enumerate(new):
@@ -281,8 +283,10 @@ def _aligned(old: list[Json], new: list[Json]) -> list[tuple[int | None, int | N
 
 
 def _alike(one: Json, other: Json) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        names = (one.get("name"), other.get("name"))
-        if names[0] is not None or names[1] is not None:
-            return bool(names[0] == names[1])
-    return _same(one, other)
+    name = _name(one)
+    return name == _name(other) if name is not None else _same(one, other)
+
+
+def _name(item: Json) -> Json:
+    """The name of a list's item; None where it has none."""
+    return item.get("name") if isinstance(item, dict) else None
