@@ -1,0 +1,18 @@
+"""``kubectl shield``: the plugin's commands, each in a module of its own."""
+
+from typing import Final
+
+import click
+
+from shield_operator.cli.version import version
+
+_COMMANDS: Final = (version,)
+
+
+@click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})
+def kubectl_shield() -> None:
+    """Look at the LLM Shield from kubectl."""
+
+
+for _command in _COMMANDS:
+    kubectl_shield.add_command(_command)
