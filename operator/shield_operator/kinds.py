@@ -35,9 +35,7 @@ DEPLOYMENT: Final = Kind("Deployment", "deployments", "apps", "deploy")
 REPLICA_SET: Final = Kind("ReplicaSet", "replicasets", "apps", "rs")
 STATEFUL_SET: Final = Kind("StatefulSet", "statefulsets", "apps", "sts")
 DAEMON_SET: Final = Kind("DaemonSet", "daemonsets", "apps", "ds")
-REPLICATION_CONTROLLER: Final = Kind(
-    "ReplicationController", "replicationcontrollers", short="rc"
-)
+REPLICATION_CONTROLLER: Final = Kind("ReplicationController", "replicationcontrollers", short="rc")
 JOB: Final = Kind("Job", "jobs", "batch")
 CRON_JOB: Final = Kind("CronJob", "cronjobs", "batch", "cj")
 CONFIG: Final = Kind(names.KIND, names.PLURAL, names.API_GROUP, "ssc", names.API_VERSION)
@@ -64,7 +62,7 @@ WORKLOADS: Final = (
 
 
 def named(text: str) -> Kind | None:
-    """The kind of pods or workloads of this name, as kubectl takes it: ``deploy``, ``Jobs``, …"""
+    """The kind of pods or workloads that kubectl would take for this name, such as ``deploy``."""
     wanted = text.lower().partition(".")[0]
     for kind in (POD, *WORKLOADS):
         if wanted in (kind.singular, kind.plural, kind.short):
