@@ -4,6 +4,7 @@ A person at a terminal has none of the operator's environment; what `kubectl shi
 wrong without it where the operator has, say, an image of its own for namespaces without a config.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -50,7 +51,7 @@ def environment_of(deployment: Json) -> tuple[dict[str, str], tuple[str, ...]]:
 
 def _flags(arguments: list[str], known: set[str]) -> dict[str, str]:
     given = {}
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, following in itertools.pairwise([*arguments, ""]):
         flag, equals, value = argument.partition("=")
         variable = flag.removeprefix("--").replace("-", "_").upper()
         if flag.startswith("--") and variable in known:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from shield_operator.cli.failure import fail
+from shield_operator.settings import SettingsError
 
 if TYPE_CHECKING:
     from shield_operator.cluster import Viewer
@@ -45,3 +46,5 @@ def with_cluster(
         return asyncio.run(run())
     except (ClusterError, NoCredentials) as error:
         fail((str(error),))
+    except SettingsError as error:
+        fail(error.problems)

@@ -12,7 +12,7 @@ from typing import Final
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
 
-from shield_operator import raw
+from shield_operator import kinds, names, raw
 from shield_operator.cluster.client import Cluster
 from shield_operator.cluster.credentials import find_users_configuration
 from shield_operator.cluster.errors import OUR_RULES, Forbidden, NotFound, Refused
@@ -86,6 +86,21 @@ class Viewer(Cluster):
             return [item async for page in pages for item in page]
         except NotFound:
             return []
+
+    async def configs(self, namespace: str | None = None) -> list[Json]:
+        """The ``ShieldSidecarConfig`` resources of a namespace, or of the cluster.
+
+        Raises:
+            NotFound: where the CustomResourceDefinition is not installed.
+        """
+        what = f"list {names.PLURAL}"
+        try:
+            pages = self._pages(kinds.CONFIG.path(namespace), what=what)
+            return [item async for page in pages for item in page]
+        except NotFound as error:
+            raise NotFound(
+                f"cannot {what}: the API server does not know them; apply manifests/install.yaml"
+            ) from error
 
     # --- Questions --------------------------------------------------------------------------------
 

@@ -34,22 +34,21 @@ def saw_labels(
     of_namespace = f"namespace {namespace} has {_label(namespace_labels or {})}"
     match why:
         case OptIn.EXCLUDED_NAMESPACE:
-            return f"namespace {namespace} is always left out, whatever is labelled"
+            saw = f"namespace {namespace} is always left out, whatever is labelled"
         case OptIn.POD_OUT:
-            return f"{of_pod}, which says no"
+            saw = f"{of_pod}, which says no"
         case OptIn.NAMESPACE_OUT:
-            return f"{of_namespace}, which says no for every pod in it"
+            saw = f"{of_namespace}, which says no for every pod in it"
         case OptIn.NOBODY_ASKED:
-            return (
-                f"{of_namespace}, and {of_pod}: label one of them {key}={names.IN_VALUES[1]} to "
-                "get the sidecar"
-            )
+            wanted = f"{key}={names.IN_VALUES[1]}"
+            saw = f"{of_namespace}, and {of_pod}: label one of them {wanted} to get the sidecar"
         case OptIn.SELECTORS_ASKED:
-            return f"{of_pod}, which does not say no"
+            saw = f"{of_pod}, which does not say no"
         case OptIn.NAMESPACE_IN:
-            return f"{of_namespace}, and {of_pod}"
+            saw = f"{of_namespace}, and {of_pod}"
         case OptIn.POD_IN:
-            return f"{of_pod}, and {of_namespace}"
+            saw = f"{of_pod}, and {of_namespace}"
+    return saw
 
 
 def _label(labels: Mapping[str, str]) -> str:

@@ -114,15 +114,19 @@ def _steps(
     if mark is not None:
         saw = f"it has ours already ({mark}), and stays as it is"
         yield _step("own sidecar", saw)
-        return
-    yield _step("own sidecar", "the pod brings none along that is ours")
+    else:
+        yield _step("own sidecar", "the pod brings none along that is ours")
     selected = select(annotations, labels, namespace, configs)
     found = candidates(annotations, labels, namespace, configs)
     in_the_way: dict[SkipReason, Skip] = {}
     for skip in obstacles(pod, namespace, selected):
         in_the_way.setdefault(skip.reason, skip)
-    yield _checked("annotations", (SkipReason.INVALID_ANNOTATION,), in_the_way, _saw_keys(pod))
     saw = saw_candidates(found, selected, namespace, labels, configs)
+    if mark is not None:  # nothing of the rest decides, but it tells what would be today
+        why_not = [in_the_way[one].sentence for one in _CONFIG_REASONS if one in in_the_way]
+        yield Step("config", Verdict.NOT_CHECKED, f"today: {(*why_not, saw)[0]}")
+        return
+    yield _checked("annotations", (SkipReason.INVALID_ANNOTATION,), in_the_way, _saw_keys(pod))
     yield _checked("config", _CONFIG_REASONS, in_the_way, saw)
     if not isinstance(selected, Plan):
         yield Step("the rest", Verdict.NOT_CHECKED, "what it needs, a config would have to say")

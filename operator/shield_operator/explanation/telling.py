@@ -21,8 +21,8 @@ class Live:
     standing: Standing
     causes: tuple[Cause, ...] = ()
     """Why it is bare, where it is and asks now."""
-    restart: str | None = None
-    """The command that makes it anew."""
+    remedy: str = ""
+    """How it is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Subject:
 MARKS: Final[Mapping[Verdict, str]] = {
     Verdict.PASSED: "✓",
     Verdict.FAILED: "✗",
-    Verdict.NOT_CHECKED: "–",
+    Verdict.NOT_CHECKED: "\N{EN DASH}",
 }
 
 
@@ -101,7 +101,7 @@ def _config(source: str, generation: int | None) -> str:
 def _story(subject: Subject, live: Live) -> Iterator[str]:
     """What became of a running pod, and what would become of it now."""
     stamps = live.stamps
-    again = f": {live.restart}" if live.restart else ""
+    again = f": {live.remedy}" if live.remedy else ""
     match live.standing:
         case Standing.SKIPPED:
             yield f"When it was created: not injected ({stamps.skipped}): {stamps.sentence}"
@@ -124,6 +124,9 @@ def _story(subject: Subject, live: Live) -> Iterator[str]:
             yield f"Made anew, it would get none: {explanation.steps[0].saw}"
         return
     if live.standing in (Standing.CURRENT, Standing.OUTDATED) and subject.is_shielded:
+        return
+    if isinstance(explanation.decision, Skip) and explanation.word == stamps.skipped:
+        yield "Made anew, it would be skipped for the same reason"
         return
     restart = again if isinstance(explanation.decision, Inject) else ""
     yield f"Made anew, it would be {outcome(explanation)}{restart}"
@@ -157,6 +160,6 @@ def subject_json(subject: Subject) -> dict[str, Json]:
                 {"certainty": cause.certainty.value, "message": cause.sentence}
                 for cause in live.causes
             ],
-            "restart": live.restart,
+            "remedy": live.remedy or None,
         }
     return found
