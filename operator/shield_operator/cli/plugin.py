@@ -4,11 +4,12 @@ from typing import Final
 
 import click
 
+from shield_operator.cli.check import check
 from shield_operator.cli.explain import explain
 from shield_operator.cli.status import status
 from shield_operator.cli.version import version
 
-_COMMANDS: Final = (explain, status, version)
+_COMMANDS: Final = (explain, status, check, version)
 
 
 @click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})

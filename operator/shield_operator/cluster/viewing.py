@@ -108,6 +108,15 @@ class Viewer(Cluster):
         """What the API server says of itself."""
         return await self._request("GET", "/version", what="read the API server's version")
 
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the API server has this kind of object."""
+        path = kind.path().rpartition("/")[0]
+        try:
+            found = await self._request("GET", path, what=f"look for {kind.plural}")
+        except NotFound:
+            return False
+        return any(one.get("name") == kind.plural for one in raw.items(found, "resources"))
+
     async def may(self, attributes: Json, user: Json = None) -> bool:
         """Whether we, or another user, may do something.
 
