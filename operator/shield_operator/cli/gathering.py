@@ -28,7 +28,7 @@ from shield_operator.diagnosis import (
 )
 from shield_operator.installation import Installation, installation_of
 from shield_operator.model import Json
-from shield_operator.selection import excluded_namespaces
+from shield_operator.selection import excluded_namespaces, opt_in
 from shield_operator.settings import Settings
 
 _Found = TypeVar("_Found")
@@ -203,7 +203,10 @@ async def _watch_lease(viewer: Viewer, settings: Settings) -> tuple[Json, bool]:
 async def _ask(
     viewer: Viewer, permissions: Iterable[Permission], user: Json = None
 ) -> dict[Permission, bool]:
-    return {one: await viewer.may(one.attributes(), user) for one in permissions}
+    first, *rest = permissions
+    answers = [await viewer.may(first.attributes(), user)]  # alone, or all would fail together
+    answers += await asyncio.gather(*(viewer.may(one.attributes(), user) for one in rest))
+    return dict(zip([first, *rest], answers, strict=True))
 
 
 async def _ask_permissions(
@@ -224,9 +227,20 @@ async def _ask_permissions(
     return await _ask(viewer, operators_permissions(settings), user)
 
 
-async def _try_pod(viewer: Viewer, settings: Settings, namespace: str | None) -> Probe:
+async def _try_pod(viewer: Viewer, settings: Settings, namespace: str | None) -> Probe | Unseen:
     """What would become of a pod that asks, in a namespace that does not forbid it."""
     where = namespace or await _namespace_to_try(viewer, settings)
+    its_namespace = None
+    with suppress(Forbidden):
+        its_namespace = await viewer.find(kinds.NAMESPACE, where)
+    why = opt_in(
+        raw.strings(PROBE, "metadata", "labels"),
+        where,
+        raw.strings(its_namespace, "metadata", "labels"),
+        settings,
+    )
+    if not why.is_in:
+        return Unseen(f"namespace {where} is left out: name another one with --namespace")
     try:
         return Probe(where, pod=await viewer.try_pod(where, PROBE))
     except (Forbidden, NotFound, Refused) as error:

@@ -5,11 +5,12 @@ from typing import Final
 import click
 
 from shield_operator.cli.check import check
+from shield_operator.cli.completion import complete_for_kubectl, completion
 from shield_operator.cli.explain import explain
 from shield_operator.cli.status import status
 from shield_operator.cli.version import version
 
-_COMMANDS: Final = (explain, status, check, version)
+_COMMANDS: Final = (explain, status, check, completion, version)
 
 
 @click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,3 +20,8 @@ def kubectl_shield() -> None:
 
 for _command in _COMMANDS:
     kubectl_shield.add_command(_command)
+
+
+def complete() -> None:
+    """``kubectl_complete-shield``: what kubectl calls for ``kubectl shield …`` and the Tab key."""
+    complete_for_kubectl(kubectl_shield)

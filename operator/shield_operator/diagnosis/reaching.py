@@ -26,8 +26,8 @@ def checked_connection(title: str, connection: Fact[Connection | None], where: s
             return bad(
                 title,
                 f"what the webhook serves is not trusted: {connection.why}",
-                "renew TLS_CA_FILE together with TLS_CERT_FILE, or let the operator run, which "
-                "publishes its own",
+                "the operator publishes what it serves, unless something keeps it from that: its "
+                "log says what; with TLS_CERT_FILE, see to it that TLS_CA_FILE goes with it",
             )
         case Served.OUT_OF_REACH:
             return unknown(title, f"the webhook is not reached from here: {connection.why}")
