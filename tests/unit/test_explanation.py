@@ -196,7 +196,7 @@ BEFORE, CREATED, AFTER = "2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", "2026-0
 
 
 def owned(time: str, **more: Any) -> dict[str, Any]:
-    labels = {f"f:{INJECT}": {}}
+    labels: dict[str, Any] = {f"f:{INJECT}": {}}
     return {"manager": "m", "time": time, "fieldsV1": {"f:metadata": {"f:labels": labels, **more}}}
 
 

@@ -3,6 +3,7 @@
 from shield_operator import kinds, names, pods, raw
 from shield_operator.cli.reading import Surroundings, read_secrets, read_surroundings
 from shield_operator.cluster import Forbidden, NotFound, Viewer
+from shield_operator.documents import workloads
 from shield_operator.explanation import (
     Live,
     Stamps,
@@ -30,7 +31,8 @@ async def live_subject(
     if found is None:
         raise NotFound(f"there is no {kind.singular} {name} in namespace {namespace}")
     around = await read_surroundings(viewer, namespace, operator_namespace)
-    pod = found if kind is kinds.POD else template_of(found, kind)
+    (workload,) = workloads(found)
+    pod = workload.pod
     explanation = explain(
         pod,
         namespace,
@@ -44,12 +46,6 @@ async def live_subject(
         return Subject(title, explanation, notes=around.notes)
     live, notes = await _live(viewer, pod, around)
     return Subject(f"pod {namespace}/{name}", explanation, live, (*around.notes, *notes))
-
-
-def template_of(workload: Json, kind: Kind) -> Json:
-    """The pods that a workload makes."""
-    within = ("jobTemplate", "spec") if kind is kinds.CRON_JOB else ()
-    return raw.mapping(workload, "spec", *within, "template")
 
 
 async def _live(viewer: Viewer, pod: Json, around: Surroundings) -> tuple[Live, list[str]]:
