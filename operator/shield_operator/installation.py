@@ -7,10 +7,25 @@ wrong without it where the operator has, say, an image of its own for namespaces
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Final
 
 from shield_operator import names, raw
 from shield_operator.model import Json
 from shield_operator.settings import Settings, SettingsError
+
+_DECIDING: Final = frozenset(
+    ("sidecar_image", "sidecar_secret_name", "feature_gates", "uninjected_pod_policy")
+)
+
+
+def deciding(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of a person's environment that decides about pods.
+
+    The rest is none of our business: a LOG_LEVEL may be another program's, and POD_NAMESPACE is
+    that of whatever pod this runs in.
+    """
+    variables = [each.metadata["variable"] for each in fields(Settings) if each.name in _DECIDING]
+    return {name: environment[name] for name in variables if name in environment}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +92,10 @@ def installation_of(
         Settings.from_env(given)
     except SettingsError as error:  # of a version that knows more than this plugin does
         given, unknown = {}, (*unknown, *error.problems)
-    # The variable names the namespace of whatever pod this runs in, not the operator's.
-    own = {key: value for key, value in environment.items() if key != _NAMESPACE}
     where = namespace or given.get(_NAMESPACE) or names.OPERATOR_NAMESPACE
-    if "WEBHOOK_URL" in own:
-        given.pop("WEBHOOK_SERVICE", None)
-    return Installation(Settings.from_env({**given, **own, _NAMESPACE: where}), unknown)
+    return Installation(
+        Settings.from_env({**given, **deciding(environment), _NAMESPACE: where}), unknown
+    )
 
 
-_NAMESPACE = "POD_NAMESPACE"
+_NAMESPACE: Final = "POD_NAMESPACE"

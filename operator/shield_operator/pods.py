@@ -94,6 +94,11 @@ def mark(pod: Json) -> str | None:
     return next(filter(None, map(_mark_of, containers(pod))), None)
 
 
+def is_marked(container: Mapping[str, Json]) -> bool:
+    """Whether a container is our sidecar by what it says of itself, wherever it stands."""
+    return _mark_of(container) is not None
+
+
 def _mark_of(container: Mapping[str, Json]) -> str | None:
     if container.get("name") != names.SIDECAR:
         return None

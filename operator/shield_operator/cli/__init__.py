@@ -5,6 +5,8 @@ Each command is a module; imports that take long (Kopf, the Kubernetes client) s
 commands that need them, so that the others answer at once.
 
     failure   how a command ends that could not do what it was asked to
+    inputs    manifests, and what is known of the cluster around them
+    output    manifests as text, or what is different
     serve     ``shield-operator run``
     plugin    ``kubectl shield``, and its list of commands
 """

@@ -1,5 +1,8 @@
 """A pod that runs, or a workload's template, as something to be explained."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
 from shield_operator import kinds, names, pods, raw
 from shield_operator.cli.reading import Surroundings, read_secrets, read_surroundings
 from shield_operator.cluster import Forbidden, NotFound, Viewer
@@ -16,10 +19,39 @@ from shield_operator.explanation import (
 from shield_operator.kinds import Kind
 from shield_operator.model import Json
 from shield_operator.ownership import OWNED_KINDS, Workload, workload_of
+from shield_operator.plan import ClusterVersion
+from shield_operator.rehearsal import without_owners
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What is taken instead of what the cluster says: as if it were applied."""
+
+    configs: Sequence[Json] = ()
+    namespace_labels: Mapping[str, str] | None = None
+    version: ClusterVersion | None = None
+
+    def of(self, around: Surroundings) -> Surroundings:
+        """The surroundings, so changed."""
+        index = around.configs
+        if self.version is not None:
+            index = index.with_version(self.version)
+        for config in self.configs:
+            index = index.with_resource(config)
+        namespace = around.namespace
+        if self.namespace_labels is not None:
+            metadata = raw.mapping(namespace, "metadata")
+            namespace = {"metadata": {**metadata, "labels": self.namespace_labels}}
+        return replace(around, configs=index, namespace=namespace)
 
 
 async def live_subject(
-    viewer: Viewer, kind: Kind, name: str, namespace: str, operator_namespace: str | None
+    viewer: Viewer,
+    kind: Kind,
+    name: str,
+    namespace: str,
+    operator_namespace: str | None,
+    instead: Instead,
 ) -> Subject:
     """What there is to tell of it.
 
@@ -30,17 +62,20 @@ async def live_subject(
     found = await viewer.find(kind, name, namespace)
     if found is None:
         raise NotFound(f"there is no {kind.singular} {name} in namespace {namespace}")
-    around = await read_surroundings(viewer, namespace, operator_namespace)
+    around = instead.of(await read_surroundings(viewer, namespace, operator_namespace))
     (workload,) = workloads(found)
     pod = workload.pod
-    explanation = explain(
-        pod,
-        namespace,
-        around.namespace_labels,
-        await read_secrets(viewer, pod, namespace, around),
-        around.configs,
-        around.installation.settings,
-    )
+    secrets = await read_secrets(viewer, pod, namespace, around)
+    with without_owners(workload):
+        explanation = explain(
+            pod,
+            namespace,
+            around.namespace_labels,
+            secrets,
+            around.configs,
+            around.installation.settings,
+            made_by=workload.maker,
+        )
     if kind is not kinds.POD:
         title = f"template of {kind.singular} {namespace}/{name}"
         return Subject(title, explanation, notes=around.notes)

@@ -7,10 +7,12 @@ import click
 from shield_operator.cli.check import check
 from shield_operator.cli.completion import complete_for_kubectl, completion
 from shield_operator.cli.explain import explain
+from shield_operator.cli.inject import inject
 from shield_operator.cli.status import status
+from shield_operator.cli.uninject import uninject
 from shield_operator.cli.version import version
 
-_COMMANDS: Final = (explain, status, check, completion, version)
+_COMMANDS: Final = (inject, uninject, explain, status, check, completion, version)
 
 
 @click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,6 +8,8 @@ from typing import Final
 
 import click
 
+from shield_operator.cli.output import is_coloured
+
 _COLOURS: Final[Mapping[str, str]] = {
     "✓": "green",
     "✗": "red",
@@ -15,14 +17,9 @@ _COLOURS: Final[Mapping[str, str]] = {
 }
 
 
-def coloured() -> bool:
-    """Whether colours are wanted: at a terminal, and not with NO_COLOR (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
 def mark(symbol: str) -> str:
     """A mark, in its colour where colours are wanted."""
-    return click.style(symbol, fg=_COLOURS.get(symbol)) if coloured() else symbol
+    return click.style(symbol, fg=_COLOURS.get(symbol)) if is_coloured() else symbol
 
 
 def terminal_width() -> int | None:

@@ -100,6 +100,8 @@ def decide(
     secrets: Mapping[str, SecretState],
     configs: ConfigIndex,
     settings: Settings,
+    *,
+    made_by: str | None = None,
 ) -> Decision:
     """Decide about one pod; see the table above. Never raises, whatever the pod's JSON holds.
 
@@ -112,6 +114,8 @@ def decide(
         secrets: what is known of Secrets in that namespace, by name; the rest is unknown.
         configs: every config of the cluster.
         settings: the operator's.
+        made_by: the kind of the controller that will make pods of this template, such as ``Job``;
+            a pod itself names its own.
     """
     if not is_opted_in(pods.labels(pod), namespace, namespace_labels, settings):
         return Ignore()
@@ -124,5 +128,5 @@ def decide(
         return replace(skip, warnings=(*skip.warnings, *kept_labels(pod, kept)))
     plan = cast("Plan", selected)
     kept = {names.INJECTED_LABEL: names.INJECTED_VALUE, names.INJECTION_SKIPPED_LABEL: None}
-    warnings = injection_warnings(pod, namespace, plan, secrets)
+    warnings = injection_warnings(pod, namespace, plan, secrets, made_by)
     return Inject(plan, (*warnings, *kept_labels(pod, kept)))

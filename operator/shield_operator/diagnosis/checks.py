@@ -13,11 +13,10 @@ from shield_operator.diagnosis.finding import Finding, bad, good, unknown
 from shield_operator.diagnosis.reaching import checked_connection, checked_probe
 from shield_operator.diagnosis.trust import authorities_of, bundles, checked_bundle
 from shield_operator.model import Json, Mode
-from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
+from shield_operator.plan import NEWEST_SUPPORTED, OLDEST_SUPPORTED, ClusterVersion
 from shield_operator.plan.version import has_native_sidecars
 from shield_operator.settings import Settings
 
-NEWEST_TRIED: Final = ClusterVersion(1, 37)
 INSTALL: Final = "kubectl apply -f manifests/install.yaml"
 _SHORT: Final = timedelta(days=7)
 """So little is left of a certificate that somebody must act."""
@@ -56,7 +55,9 @@ def checked_version(version: Json) -> Finding:
         return bad(title, str(error), "is the kubeconfig's server an API server?")
     if found < OLDEST_SUPPORTED:
         return bad(title, f"it is {text}", f"upgrade Kubernetes to {OLDEST_SUPPORTED} or later")
-    newer = f", newer than {NEWEST_TRIED}, the last one tried" if found > NEWEST_TRIED else ""
+    newer = (
+        f", newer than {NEWEST_SUPPORTED}, the last one tried" if found > NEWEST_SUPPORTED else ""
+    )
     return good(title, f"it answers, and is {text}{newer}")
 
 

@@ -5,8 +5,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
+from shield_operator import names
 from shield_operator.documents.editing import edited
 from shield_operator.documents.errors import DocumentError
 from shield_operator.documents.reading import Node, NotYamlError, read
@@ -36,17 +37,38 @@ class Document:
     """Where it says so; None in JSON."""
 
     def check(self) -> None:
-        """Refuse what kubectl would, in a document that matters.
+        """Refuse what the API server would, in a document that matters.
 
         Raises:
-            DocumentError: where a key is there twice.
+            DocumentError: where a key is there twice, or one of ours has a value that is no text.
         """
-        for node in self.root.below() if self.root else ():
-            if (key := node.duplicate) is not None:
-                line = self.line + key.line
-                raise DocumentError(
-                    self.file, self.number, line, f"key {key.value!r} is there twice: remove one"
-                )
+        if self.root is None:
+            self._check_ours(self.value)
+            return
+        for node in self.root.below():
+            if (twice := node.duplicate) is not None:
+                self._refuse(twice.line, f"key {twice.value!r} is there twice: remove one")
+            for key, value in node.pairs:
+                self._check_our_key(key.value, value.value, value.line)
+
+    def _check_ours(self, value: Json) -> None:
+        stack = [value]
+        while stack:
+            each = stack.pop()
+            if isinstance(each, dict):
+                for key, below in each.items():
+                    self._check_our_key(key, below, 0)
+                stack += each.values()
+            elif isinstance(each, list):
+                stack += each
+
+    def _check_our_key(self, key: Json, value: Json, line: int) -> None:
+        is_ours = isinstance(key, str) and key.startswith(f"{names.DOMAIN}/")
+        if is_ours and isinstance(value, bool | int | float):
+            self._refuse(line, f"{key} has a value that is no text: put it in quotes")
+
+    def _refuse(self, line: int, problem: str) -> NoReturn:
+        raise DocumentError(self.file, self.number, self.line + line, problem)
 
     def with_value(self, wanted: Json) -> str:
         """The text that says `wanted`, and is otherwise as this one."""

@@ -85,9 +85,11 @@ def explain(
     secrets: Mapping[str, SecretState],
     configs: ConfigIndex,
     settings: Settings,
+    *,
+    made_by: str | None = None,
 ) -> Explanation:
     """Explain what `decide` says about a pod; the arguments are the same."""
-    decision = decide(pod, namespace, namespace_labels, secrets, configs, settings)
+    decision = decide(pod, namespace, namespace_labels, secrets, configs, settings, made_by=made_by)
     deny = settings.uninjected_pod_policy is UninjectedPodPolicy.DENY
     return Explanation(
         tuple(_steps(pod, namespace, namespace_labels, secrets, configs, settings)),

@@ -18,10 +18,10 @@ from shield_operator.decision import Decision, Ignore, Inject, Skip
 from shield_operator.model import Json
 from shield_operator.patch.additions import add
 from shield_operator.patch.outcome import stamp_injected, stamp_skipped
-from shield_operator.patch.placement import place
+from shield_operator.patch.placement import is_same_toleration, place
 from shield_operator.patch.wiring import wire
 
-__all__ = ["apply", "operations"]
+__all__ = ["apply", "is_same_toleration", "operations"]
 
 
 def operations(pod: Json, decision: Decision) -> list[Json]:

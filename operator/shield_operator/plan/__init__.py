@@ -16,6 +16,7 @@ from shield_operator.plan.compilation import (
     settings_config,
 )
 from shield_operator.plan.version import (
+    NEWEST_SUPPORTED,
     OLDEST_SUPPORTED,
     SIDECARS_EVERYWHERE,
     SIDECARS_EXIST,
@@ -23,6 +24,7 @@ from shield_operator.plan.version import (
 )
 
 __all__ = [
+    "NEWEST_SUPPORTED",
     "OLDEST_SUPPORTED",
     "SIDECARS_EVERYWHERE",
     "SIDECARS_EXIST",

@@ -1,0 +1,59 @@
+"""What commands write: manifests as they are, or what is different about them."""
+
+import difflib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, Final, cast
+
+import click
+
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
+def is_coloured() -> bool:
+    """Whether to write in colours: to a terminal, unless the user does without.
+
+    https://no-color.org
+    """
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def write_manifests(texts: Iterable[str]) -> None:
+    """Write files as one, with a boundary between those that bring none."""
+    stream, written = cast("BinaryIO", click.get_binary_stream("stdout")), ""
+    for text in texts:
+        new = text.removeprefix(_BYTE_ORDER_MARK) if written else text
+        if written and new:
+            new = ("" if written.endswith("\n") else "\n") + _bounded(new)
+        stream.write(new.encode("utf-8"))
+        written = new or written
+    stream.flush()
+
+
+def _bounded(text: str) -> str:
+    return text if text.startswith(("---", "%")) else f"---\n{text}"
+
+
+def write_difference(name: str, before: str, after: str) -> None:
+    """Write what is different, as ``diff -u`` does."""
+    coloured = is_coloured()
+    for line in _difference(name, before, after):
+        click.echo(_painted(line) if coloured else line, color=coloured)
+
+
+def _difference(name: str, before: str, after: str) -> Iterator[str]:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), name, name, n=3
+    )
+    for line in lines:
+        yield line.rstrip("\r\n")
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"
+
+
+def _painted(line: str) -> str:
+    if line.startswith(("---", "+++")):
+        return click.style(line, bold=True)
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    return click.style(line, fg=colours.get(line[:1]))
