@@ -65,6 +65,6 @@ def named(text: str) -> Kind | None:
     """The kind of pods or workloads that kubectl would take for this name, such as ``deploy``."""
     wanted = text.lower().partition(".")[0]
     for kind in (POD, *WORKLOADS):
-        if wanted in (kind.singular, kind.plural, kind.short):
+        if wanted and wanted in (kind.singular, kind.plural, kind.short):
             return kind
     return None

@@ -43,12 +43,10 @@ class Workload:
         if self.kind in _KEPT_UP:
             return f"delete its pods, which {self} makes anew"
         match self.kind:
-            case kinds.POD.kind:
-                return f"kubectl delete {self} {where}, and create it again from its manifest"
-            case kinds.JOB.kind:
-                return f"kubectl delete {self} {where}, and create it again from its manifest"
+            case kinds.POD.kind | kinds.JOB.kind:
+                return f"kubectl delete {self} {where}  # and create it again from its manifest"
             case kinds.CRON_JOB.kind:
-                return f"nothing: the next run of {self} makes new pods"
+                return f"wait: the next run of {self} makes new pods"
             case _:
                 return f"restart {self} as its own documentation says"
 

@@ -86,6 +86,6 @@ def as_text(findings: list[Finding], width: int | None) -> str:
             rows.append(style.wrapped(first, printable(finding.advice), width, indent + 2))
     wrong = sum(finding.mark.value == "bad" for finding in findings)
     unseen = sum(finding.mark.value == "unknown" for finding in findings)
-    told = f"{wrong} of {len(findings)} checks failed" if wrong else "nothing is wrong"
-    told += f"; {unseen} could not be made" if unseen else ""
+    told = f"{wrong or 'none'} of {len(findings)} checks failed"
+    told += f", {unseen} could not be made" if unseen else ""
     return "\n".join([*rows, "", told])

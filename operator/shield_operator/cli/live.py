@@ -1,5 +1,6 @@
 """A pod that runs, or a workload's template, as something to be explained."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,6 +9,7 @@ from shield_operator.cli.reading import Surroundings, read_secrets, read_surroun
 from shield_operator.cluster import Forbidden, NotFound, Viewer
 from shield_operator.documents import workloads
 from shield_operator.explanation import (
+    Explanation,
     Live,
     Stamps,
     Standing,
@@ -21,6 +23,7 @@ from shield_operator.model import Json
 from shield_operator.ownership import OWNED_KINDS, Workload, workload_of
 from shield_operator.plan import ClusterVersion
 from shield_operator.rehearsal import without_owners
+from shield_operator.uninjection import plan_of, uninject
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ async def _live(viewer: Viewer, pod: Json, around: Surroundings) -> tuple[Live, 
         present = around.configs.last_resort.fingerprint
     standing = stamps.standing(present)
     if standing is not Standing.BARE:
-        return Live(stamps, standing, remedy=remedy), notes
+        return Live(stamps, standing, remedy=remedy, anew=_anew(pod, around)), notes
     webhooks, known = None, True
     try:
         webhooks = await viewer.find(kinds.WEBHOOK_CONFIGURATION, names.OPERATOR)
@@ -103,6 +106,17 @@ async def _live(viewer: Viewer, pod: Json, around: Surroundings) -> tuple[Live, 
     settings = around.installation.settings
     causes = why_bare(pod, around.namespace, webhooks, settings, webhooks_known=known)
     return Live(stamps, standing, causes, remedy), notes
+
+
+def _anew(pod: Json, around: Surroundings) -> Explanation | None:
+    """What would become of a pod today that has the sidecar, had it not."""
+    if pods.mark(pod) is None:
+        return None
+    bare = copy.deepcopy(pod)
+    uninject(bare, plan_of(bare, around.configs))
+    namespace = str(raw.mapping(pod, "metadata").get("namespace"))
+    settings = around.installation.settings
+    return explain(bare, namespace, around.namespace_labels, {}, around.configs, settings)
 
 
 async def _workload(viewer: Viewer, pod: Json) -> Workload:

@@ -131,7 +131,7 @@ def _steps(
     yield _checked("annotations", (SkipReason.INVALID_ANNOTATION,), in_the_way, _saw_keys(pod))
     yield _checked("config", _CONFIG_REASONS, in_the_way, saw)
     if not isinstance(selected, Plan):
-        yield Step("the rest", Verdict.NOT_CHECKED, "what it needs, a config would have to say")
+        yield Step("the rest", Verdict.NOT_CHECKED, "depends on the config")
         return
     for reason, (rule, tell) in SAW.items():
         yield _checked(rule, (reason,), in_the_way, tell(pod, selected))

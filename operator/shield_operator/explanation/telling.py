@@ -23,6 +23,8 @@ class Live:
     """Why it is bare, where it is and asks now."""
     remedy: str = ""
     """How it is made anew."""
+    anew: Explanation | None = None
+    """What would become of it today without the sidecar that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +120,21 @@ def _story(subject: Subject, live: Live) -> Iterator[str]:
             yield f"  {_STANDING[standing]}{again if standing is Standing.OUTDATED else ''}"
             if stamps.kept:
                 yield f"  left as the pod had it: {', '.join(stamps.kept)}"
-    explanation = subject.explanation
-    if isinstance(explanation.decision, Ignore) and stamps.mark is not None:
-        if explanation.steps[0].verdict is Verdict.FAILED:
-            yield f"Made anew, it would get none: {explanation.steps[0].saw}"
-        return
-    if live.standing in (Standing.CURRENT, Standing.OUTDATED) and subject.is_shielded:
-        return
-    if isinstance(explanation.decision, Skip) and explanation.word == stamps.skipped:
-        yield "Made anew, it would be skipped for the same reason"
-        return
-    restart = again if isinstance(explanation.decision, Inject) else ""
-    yield f"Made anew, it would be {outcome(explanation)}{restart}"
+    yield from _made_anew(subject, live, again)
+
+
+def _made_anew(subject: Subject, live: Live, again: str) -> Iterator[str]:
+    """What is different today; nothing where nothing is."""
+    anew = live.anew or subject.explanation
+    match anew.decision:
+        case Inject(plan) if subject.is_shielded and plan.source == live.stamps.config:
+            return
+        case Skip(reason) if reason.value == live.stamps.skipped:
+            yield "Made anew, it would be skipped for the same reason"
+        case Inject():
+            yield f"Made anew, it would be {outcome(anew)}{again}"
+        case _:
+            yield f"Made anew, it would be {outcome(anew)}"
 
 
 _HOW_SURE: Final = {"certain": "because", "likely": "most likely because", "possible": "perhaps"}
@@ -147,6 +152,7 @@ def subject_json(subject: Subject) -> dict[str, Json]:
     found["notes"] = list(subject.notes)
     if (live := subject.live) is not None:
         stamps = live.stamps
+        anew = live.anew or subject.explanation
         found["live"] = {
             "standing": live.standing.value,
             "hasSidecar": stamps.mark is not None,
@@ -161,5 +167,6 @@ def subject_json(subject: Subject) -> dict[str, Json]:
                 for cause in live.causes
             ],
             "remedy": live.remedy or None,
+            "madeAnew": anew.word,
         }
     return found
