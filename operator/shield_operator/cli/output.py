@@ -4,7 +4,7 @@ import difflib
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Final, cast
+from typing import Final
 
 import click
 
@@ -21,14 +21,14 @@ def is_coloured() -> bool:
 
 def write_manifests(texts: Iterable[str]) -> None:
     """Write files as one, with a boundary between those that bring none."""
-    stream, written = cast("BinaryIO", click.get_binary_stream("stdout")), ""
+    written = ""
     for text in texts:
         new = text.removeprefix(_BYTE_ORDER_MARK) if written else text
         if written and new:
             new = ("" if written.endswith("\n") else "\n") + _bounded(new)
-        stream.write(new.encode("utf-8"))
+        sys.stdout.buffer.write(new.encode("utf-8"))
         written = new or written
-    stream.flush()
+    sys.stdout.buffer.flush()
 
 
 def _bounded(text: str) -> str:

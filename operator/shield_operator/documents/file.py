@@ -18,6 +18,10 @@ _BOUNDARY: Final = re.compile(r"^---(?=\s|$)|(?<=^\.\.\.\n)|(?<=^\.\.\.\r\n)", r
 """Where a document begins: wherever a line of this kind stands, even in quotes, YAML says."""
 _NOTHING: Final = re.compile(r"(?:\s*(?:[#%][^\n]*|---(?=\s|$)|\.\.\.(?=\s|$)))*\s*")
 """Blank lines, comments, directives and boundaries."""
+_UNPRINTABLE: Final = re.compile(
+    r"[^\n\t -~\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+"""Characters that some reader of YAML does not take as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,12 @@ class Document:
         """The text that says `wanted`, and is otherwise as this one."""
         if self.root is not None:
             return edited(self.text, self.root, wanted)
-        start = self.text.index("{")
-        end = self.text.rindex("}") + 1
+        start, end = self.text.index("{"), self.text.rindex("}") + 1
         indented = re.match(r"\{\r?\n([ \t]+)", self.text[start:])
+        separators = None if indented or '": ' in self.text else (",", ":")
         indent = indented[1] if indented else None
-        separators = (",", ":") if indent is None and '": ' not in self.text else None
         new = json.dumps(wanted, indent=indent, separators=separators, ensure_ascii=False)
-        if any("\ud800" <= character <= "\udfff" for character in new):
-            new = json.dumps(wanted, indent=indent, separators=separators)
+        new = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", new)
         if "\r\n" in self.text:
             new = new.replace("\n", "\r\n")
         return self.text[:start] + new + self.text[end:]
@@ -109,6 +111,9 @@ def documents(name: str, content: bytes) -> list[Document]:
 
 
 def _chunks(text: str) -> Iterator[str]:
+    if text.startswith(_BYTE_ORDER_MARK):
+        yield _BYTE_ORDER_MARK
+        text = text[1:]
     starts = [match.start() for match in _BOUNDARY.finditer(text)]
     places = [0, *(start for start in starts if start), len(text)]
     for start, end in itertools.pairwise(places):
@@ -117,9 +122,8 @@ def _chunks(text: str) -> Iterator[str]:
 
 def _objects(chunk: str) -> Iterator[str]:
     """The JSON objects of a chunk, where it holds several, as `jq` writes them; else the chunk."""
-    start = _NOTHING.match(chunk.removeprefix(_BYTE_ORDER_MARK))
-    place = (start.end() if start else 0) + chunk.startswith(_BYTE_ORDER_MARK)
-    done = 0
+    start = _NOTHING.match(chunk)
+    place, done = start.end() if start else 0, 0
     while chunk.startswith("{", place):
         try:
             _, end = json.JSONDecoder().raw_decode(chunk, place)
@@ -134,15 +138,14 @@ def _objects(chunk: str) -> Iterator[str]:
 
 
 def _document(name: str, number: int, line: int, text: str) -> Document:
-    if _NOTHING.fullmatch(text.removeprefix(_BYTE_ORDER_MARK)):
+    if text == _BYTE_ORDER_MARK or _NOTHING.fullmatch(text):
         return Document(name, number, line, text, None, None)
     try:
         return Document(name, number, line, text, _json(text), None)
     except _NotJsonError:
         pass
-    mark = text.startswith(_BYTE_ORDER_MARK)
     try:
-        root = read(f" {text[1:]}" if mark else text)
+        root = read(text)
     except NotYamlError as error:
         raise DocumentError(name, number, line + error.line, str(error)) from error
     if root is None:
@@ -160,7 +163,7 @@ class _NotJsonError(Exception):
 
 def _json(text: str) -> Json:
     """A document in JSON, or in the part of YAML that is JSON."""
-    bare = text.removeprefix(_BYTE_ORDER_MARK).strip().removeprefix("---").strip()
+    bare = text.strip().removeprefix("---").strip()
     if not bare.startswith("{"):
         raise _NotJsonError
     try:

@@ -29,8 +29,18 @@ _FLOAT: Final = re.compile(r"[-+]?[0-9]+\.[0-9]*([eE][-+][0-9]+)?")
 _NO_NUMBER: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _DOTTED: Final = re.compile(r"[0-9]+(\.[0-9]+){2,}")
 _CERTAIN: Final = (_INTEGER, _HEXADECIMAL, _FLOAT, _DOTTED)
-_LIKE_A_NUMBER: Final = re.compile(r"[-+]?\.?[0-9][-+0-9a-fA-FxoOXtTzZ_.:\s]*")
-"""Everything that some reader takes for a number or a date, and more."""
+_LIKE_A_NUMBER: Final = re.compile(
+    r"""
+    (?=[-+.0-9])                                        # and:
+    (?: [-+]? [0-9_.]* [0-9_] [0-9_.]* ([eE][-+]?[0-9]+)?
+      | [-+]? 0 [xXoObB] [0-9a-fA-F_]*
+      | [-+]? [0-9][0-9_]* (:[0-9]{1,2})+ (\.[0-9_]*)?  # base 60
+      | [0-9]{4} - [0-9]{1,2} - [0-9]{1,2} ([Tt\s].*)?  # a date
+    )
+    """,
+    re.VERBOSE,
+)
+"""Everything that some reader takes for a number or a date, and a little more."""
 
 _GO_INTEGER: Final = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[bB]([01]+)|[oO]?([0-7]+))")
 _GO_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
