@@ -311,3 +311,55 @@ def test_everybody_asks_alike(control_plane: ControlPlane, namespace: str) -> No
     assert found["live"]["injectionHash"] == annotations["llm-shield.io/injection-hash"]
     written = get(control_plane, f"{CONFIGS.format(make)}/shield")["status"]["injectionHash"]
     assert written == annotations["llm-shield.io/injection-hash"]
+
+
+def test_what_would_be_if_another_config_was_applied(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Configs, labels and a version that are given count as if the cluster had them."""
+    labelled(control_plane, namespace)
+    configured(control_plane, namespace)
+    web = {"name": "web", "image": "i", "ports": [{"containerPort": 9000}]}
+    pod = named_pod("web", containers=[web])
+    path = control_plane.directory / f"{namespace}.yaml"
+    path.write_text(yaml.safe_dump(examples.config(namespace=namespace, port=9000)))
+    kubeconfig = control_plane.kubeconfig
+    create_pod(control_plane, namespace, pod)
+    there = shield_json("explain", "web", "-n", namespace, kubeconfig=kubeconfig)
+    assert there["live"]["madeAnew"] == "injected"
+    arguments = ("explain", "web", "-n", namespace, "-c", str(path))
+    then = shield_json(*arguments, kubeconfig=kubeconfig)
+    assert then["live"]["madeAnew"] == "port-conflict"
+    label = ("--namespace-labels", "llm-shield.io/inject=disabled")
+    out = shield("explain", "web", "-n", namespace, *label, kubeconfig=kubeconfig)
+    assert out.exit_code == 0  # the sidecar is there, whatever would be today
+    assert "Made anew, it would be ignored" in out.stdout
+    old = ("--kubernetes-version", "1.30")
+    plain = shield("explain", "web", "-n", namespace, *old, kubeconfig=kubeconfig)
+    assert plain.exit_code == 0
+
+
+def test_a_file_with_what_the_cluster_has(control_plane: ControlPlane, namespace: str) -> None:
+    labelled(control_plane, namespace)
+    configured(control_plane, namespace)
+    path = control_plane.directory / f"{namespace}-pod.yaml"
+    path.write_text(yaml.safe_dump({**named_pod("web"), "kind": "Pod"}))
+    arguments = ("explain", "-f", str(path), "-n", namespace)
+    alone = shield(*arguments, kubeconfig=control_plane.kubeconfig)
+    assert alone.exit_code == 3
+    assert "label one of them" in " ".join(alone.stdout.split())
+    asked = shield(*arguments, "--from-cluster", kubeconfig=control_plane.kubeconfig)
+    assert asked.exit_code == 0, asked.output
+    assert f"{namespace}/shield, which is for every pod" in asked.stdout
+
+
+def test_a_config_that_is_gone(control_plane: ControlPlane, namespace: str) -> None:
+    """The pod goes on with what it has; made anew, it would be skipped."""
+    labelled(control_plane, namespace)
+    configured(control_plane, namespace)
+    create_pod(control_plane, namespace, named_pod("web"))
+    control_plane.kubectl("delete", "ssc", "shield", "-n", namespace)
+    text = shield("explain", "web", "-n", namespace, kubeconfig=control_plane.kubeconfig)
+    assert text.exit_code == 0
+    assert "whether that is current is not known" in text.stdout
+    assert "Made anew, it would be not injected (no-sidecar-config)" in text.stdout
