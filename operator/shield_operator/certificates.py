@@ -162,6 +162,18 @@ def read_bundle(data: Mapping[str, bytes]) -> Bundle:
         raise CertificateError(f"tls.crt or ca.crt holds what cannot be read: {error}") from error
 
 
+def read_validity(certificate: bytes) -> Validity:
+    """From when to when a certificate, PEM, is good.
+
+    Raises:
+        CertificateError: where it is none.
+    """
+    try:
+        return _validity(asymmetric.load_certificate(certificate).asn1)
+    except Exception as error:  # oscrypto has no common base class for what it raises
+        raise CertificateError("tls.crt is not a certificate") from error
+
+
 def ascii_host(host: str) -> str:
     """A DNS name or an IP address in the one form that two of them can be compared in.
 

@@ -51,7 +51,7 @@ class Scene:
     def decide(self, workload: Workload) -> Decision:
         """What the webhook would decide about the workload's pods."""
         namespace = self.namespace_of(workload)
-        with _without_owners(workload):
+        with without_owners(workload):
             return decide(
                 workload.pod,
                 namespace,
@@ -110,7 +110,7 @@ def injected(document: Document, scene: Scene) -> tuple[str, list[Outcome]]:
         outcomes.append(Outcome(_who(workload, scene), decision, denied))
         if denied or isinstance(decision, Ignore):
             continue
-        with _without_owners(workload):
+        with without_owners(workload):
             patch.apply(workload.pod, decision)
         changes = True
     is_changed = changes and value != document.value
@@ -158,6 +158,15 @@ def uninjected(document: Document, scene: Scene) -> tuple[str, list[Removal]]:
     return document.with_value(value) if is_changed else document.text, removals
 
 
+def workloads_of(document: Document) -> list[Workload]:
+    """The workloads of a document.
+
+    Raises:
+        DocumentError: where it holds one, and something that no API server would take.
+    """
+    return _workloads(document)[1]
+
+
 def _workloads(document: Document) -> tuple[Json, list[Workload]]:
     """A value to change, in which no two parts are the same object, and its workloads."""
     if next(workloads(document.value), None) is None:
@@ -172,7 +181,7 @@ def _who(workload: Workload, scene: Scene) -> str:
 
 
 @contextmanager
-def _without_owners(workload: Workload) -> Iterator[None]:
+def without_owners(workload: Workload) -> Iterator[None]:
     """A template's pods get their owner from their controller, whatever a template says."""
     metadata = raw.mapping(workload.pod, "metadata")
     if workload.kind == "Pod" or "ownerReferences" not in metadata:

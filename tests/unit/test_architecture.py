@@ -24,6 +24,15 @@ PURE = (
     "text",
     "webhook",
     "certificates",
+    "uninjection",
+    "rehearsal",
+    "documents",
+    "diagnosis",
+    "explanation",
+    "installation",
+    "kinds",
+    "overview",
+    "ownership",
 )
 IMPURE = ("kopf", "kubernetes", "aiohttp", "asyncio", "logging", "os", "time", "socket", "ssl")
 ONLY_IMPORTERS = {

@@ -11,7 +11,7 @@ commands that need them, so that the others answer at once.
     plugin    ``kubectl shield``, and its list of commands
 """
 
-from shield_operator.cli.plugin import kubectl_shield
+from shield_operator.cli.plugin import complete, kubectl_shield
 from shield_operator.cli.serve import operator
 
-__all__ = ["kubectl_shield", "operator"]
+__all__ = ["complete", "kubectl_shield", "operator"]

@@ -1,33 +1,35 @@
 """What commands about manifests are given: files, and what is known of the cluster around them."""
 
-import asyncio
+from __future__ import annotations
+
 import functools
 import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
+from shield_operator import kinds, raw
+from shield_operator.cli.connecting import cluster_options, with_cluster
 from shield_operator.cli.failure import fail
 from shield_operator.documents import Document, DocumentError, documents, workloads
+from shield_operator.installation import deciding
 from shield_operator.model import Json
 from shield_operator.plan import NEWEST_SUPPORTED, ClusterVersion
 from shield_operator.rehearsal import DEFAULT_NAMESPACE, Scene, configs_in, labels_in
 from shield_operator.selection import ConfigIndex
 from shield_operator.settings import Settings, SettingsError
 
+if TYPE_CHECKING:
+    from shield_operator.cluster import Viewer
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
 """The files of a folder that kubectl reads."""
-
-_SETTINGS: Final = frozenset(
-    ("namespace", "sidecar_image", "sidecar_secret_name", "feature_gates", "uninjected_pod_policy")
-)
-"""The settings that a decision depends on; others of the environment are none of our business."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def _with_options(command: _Command, *options: Callable[[_Command], _Command]) -
     return command
 
 
-def file_options(command: _Command) -> _Command:
+def file_options(command: _Command, *, required: bool = True) -> _Command:
     """``-f`` and ``-R``."""
     return _with_options(
         command,
@@ -74,7 +76,8 @@ def file_options(command: _Command) -> _Command:
             "--filename",
             "filenames",
             multiple=True,
-            required=True,
+            required=required,
+            type=click.Path(allow_dash=True),
             metavar="FILE",
             help="A file or folder of manifests, or - for standard input. Repeatable.",
         ),
@@ -99,6 +102,7 @@ def scene_options(command: _Command) -> _Command:
             "--config",
             "configs",
             multiple=True,
+            type=click.Path(allow_dash=True),
             metavar="FILE",
             help="A file of ShieldSidecarConfigs; those among the manifests count too. One without "
             "metadata.namespace is for the namespace that -n says. Repeatable.",
@@ -128,20 +132,8 @@ def scene_options(command: _Command) -> _Command:
             help="Read configs, namespace labels and version from the cluster (and change nothing "
             "there).",
         ),
-        *_connection_options(),
+        cluster_options,
     )
-
-
-def _connection_options() -> tuple[Callable[[Any], Any], ...]:
-    return (
-        click.option("--kubeconfig", metavar="FILE", help="Instead of KUBECONFIG."),
-        click.option("--context", metavar="NAME", help="The context of the kubeconfig to use."),
-    )
-
-
-def cluster_options(command: _Command) -> _Command:
-    """``--kubeconfig`` and ``--context``, for commands that always ask the cluster."""
-    return _with_options(command, *_connection_options())
 
 
 # --- Files ----------------------------------------------------------------------------------------
@@ -182,16 +174,16 @@ def read_scene(options: SceneOptions, files: Iterable[ManifestFile] = ()) -> Sce
     """The scene that manifests play in, or the end of the command with what is wrong with it."""
     given = [document for file in files for document in file.documents]
     try:
-        resources = [*configs_in(given, options.namespace), *_configs(options)]
+        resources = [*configs_in(given, options.namespace), *read_configs(options)]
         labels = labels_in(given)
     except DocumentError as error:
         fail([str(error)])
-    version, settings = _version(options.kubernetes_version), read_settings()
+    version, settings = read_version(options.kubernetes_version), read_settings()
     scene = Scene(
         ConfigIndex.of(settings, version or NEWEST_SUPPORTED, resources),
         options.namespace,
         labels,
-        _labels(options.namespace_labels),
+        read_labels(options.namespace_labels),
     )
     if not options.from_cluster:
         return scene
@@ -201,14 +193,14 @@ def read_scene(options: SceneOptions, files: Iterable[ManifestFile] = ()) -> Sce
 
 def read_settings() -> Settings:
     """The settings of the environment that decide about pods."""
-    variables = [each.metadata["variable"] for each in fields(Settings) if each.name in _SETTINGS]
     try:
-        return Settings.from_env({key: os.environ.get(key, "") for key in variables})
+        return Settings.from_env(deciding(os.environ))
     except SettingsError as error:
         fail(error.problems)
 
 
-def _configs(options: SceneOptions) -> list[Json]:
+def read_configs(options: SceneOptions) -> list[Json]:
+    """The configs of ``-c``, or the end of the command with what is wrong with their files."""
     found: list[Json] = []
     for file in read_files(options.configs):
         here = [*configs_in(file.documents, options.namespace)]
@@ -218,14 +210,16 @@ def _configs(options: SceneOptions) -> list[Json]:
     return found
 
 
-def _version(text: str | None) -> ClusterVersion | None:
+def read_version(text: str | None) -> ClusterVersion | None:
+    """The version of ``--kubernetes-version``, or the end of the command."""
     try:
         return ClusterVersion.parse(text) if text else None
     except ValueError as error:
         fail([f"--kubernetes-version: {error}"])
 
 
-def _labels(text: str | None) -> dict[str, str] | None:
+def read_labels(text: str | None) -> dict[str, str] | None:
+    """The labels of ``--namespace-labels``, or the end of the command."""
     if text is None:
         return None
     found = {}
@@ -245,30 +239,24 @@ def _from_cluster(
     version: ClusterVersion | None,
 ) -> Scene:
     """The scene, with what the cluster adds: what was given beside it wins."""
-    # Only now: these imports take half a second.
-    from shield_operator.cluster import (  # noqa: PLC0415
-        Cluster,
-        ClusterError,
-        NoCredentials,
-        NotFound,
-    )
 
-    async def ask() -> Scene:
-        async with Cluster.connect(options.kubeconfig, options.context) as cluster:
-            found = version or await cluster.version()
-            resources: list[Json] = []
-            labels = dict(scene.namespace_labels)
-            for namespace in sorted(asked | {scene.settings.namespace}):
-                resources += await cluster.list_configs(namespace)
-            for namespace in sorted(asked - labels.keys()):
-                try:
-                    labels[namespace] = await cluster.namespace_labels(namespace)
-                except NotFound:
-                    continue
-        index = ConfigIndex.of(scene.settings, found, [*resources, *given])
+    async def ask(viewer: Viewer) -> Scene:
+        from shield_operator.cli.reading import read_installation  # noqa: PLC0415
+
+        installation, notes = await read_installation(viewer, None)
+        settings = installation.settings
+        found = version or await viewer.version()
+        resources: list[Json] = []
+        labels = dict(scene.namespace_labels)
+        for namespace in sorted(asked | {settings.namespace}):
+            resources += await viewer.configs(namespace)
+        for namespace in sorted(asked - labels.keys()):
+            its_namespace = await viewer.find(kinds.NAMESPACE, namespace)
+            if its_namespace is not None:
+                labels[namespace] = raw.strings(its_namespace, "metadata", "labels")
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+        index = ConfigIndex.of(settings, found, [*resources, *given])
         return replace(scene, configs=index, namespace_labels=labels)
 
-    try:
-        return asyncio.run(ask())
-    except (ClusterError, NoCredentials) as error:
-        fail([str(error)])
+    return with_cluster(options.kubeconfig, options.context, ask)

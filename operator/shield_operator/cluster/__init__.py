@@ -11,6 +11,7 @@ from shield_operator.cluster.errors import (
     Refused,
     Unreachable,
 )
+from shield_operator.cluster.viewing import Viewer
 
 __all__ = [
     "FIELD_MANAGER",
@@ -23,5 +24,6 @@ __all__ = [
     "NotFound",
     "Refused",
     "Unreachable",
+    "Viewer",
     "in_a_pod",
 ]

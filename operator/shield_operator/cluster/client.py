@@ -47,19 +47,13 @@ class Cluster:
 
     @classmethod
     @asynccontextmanager
-    async def connect(
-        cls, kubeconfig: str | None = None, context: str | None = None
-    ) -> AsyncIterator["Cluster"]:
+    async def connect(cls) -> AsyncIterator["Cluster"]:
         """Use ``KUBECONFIG`` where it is set, else the pod's service account, else ``~/.kube``.
-
-        Args:
-            kubeconfig: this file instead.
-            context: this context of the file, not its current one.
 
         Raises:
             NoCredentials: where there is none of them. Nothing is sent yet.
         """
-        configuration = await find_configuration(kubeconfig, context)
+        configuration = await find_configuration()
         configuration.retries = None
         async with ApiClient(configuration) as client:
             yield cls(client)
@@ -79,19 +73,18 @@ class Cluster:
         except ValueError as error:
             raise Refused(f"cannot {what}: {error}; is this an API server?") from error
 
-    async def list_configs(self, namespace: str | None = None) -> list[Json]:
-        """Every ``ShieldSidecarConfig`` of the cluster, or of a namespace, read in pages.
+    async def list_configs(self) -> list[Json]:
+        """Every ``ShieldSidecarConfig`` of the cluster, read in pages.
 
         Raises:
             NotFound: where the CustomResourceDefinition is not installed.
         """
         found: list[Json] = []
         query = {"limit": str(_PAGE)}
-        what = f"list {names.PLURAL}" + (f" of namespace {namespace}" if namespace else "")
-        path = _configs_path(namespace) if namespace else _CONFIGS
+        what = f"list {names.PLURAL}"
         while True:
             try:
-                page = await self._request("GET", path, query=query, what=what)
+                page = await self._request("GET", _CONFIGS, query=query, what=what)
             except NotFound as error:
                 raise NotFound(
                     f"cannot {what}: the API server does not know them; apply "
@@ -102,18 +95,6 @@ class Cluster:
             if not proceed:
                 return found
             query = {"limit": str(_PAGE), "continue": str(proceed)}
-
-    async def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """A namespace's labels.
-
-        Raises:
-            NotFound: where it does not exist.
-        """
-        path = f"/api/v1/namespaces/{namespace}"
-        found = await self._request(
-            "GET", path, accept=_METADATA_ONLY, what=f"read namespace {namespace}"
-        )
-        return raw.strings(found, "metadata", "labels")
 
     async def secret_exists(self, namespace: str, name: str) -> bool:
         """Whether the Secret is there; its content is not asked for."""
@@ -266,11 +247,6 @@ class Cluster:
             return json.loads(content)
         except ValueError as error:
             raise Refused(f"cannot {what}: the answer is not JSON") from error
-
-
-def _configs_path(namespace: str) -> str:
-    group = f"/apis/{names.API_GROUP}/{names.API_VERSION}"
-    return f"{group}/namespaces/{namespace}/{names.PLURAL}"
 
 
 def _secret_path(namespace: str, name: str) -> str:

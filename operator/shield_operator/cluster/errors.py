@@ -13,6 +13,7 @@ NoCredentials             neither in a cluster nor with a kubeconfig: trying aga
 
 import json
 from http import HTTPStatus
+from typing import Final
 
 
 class ClusterError(Exception):
@@ -43,6 +44,10 @@ class NoCredentials(Exception):
     """There is no way to reach any API server; the message says where we looked."""
 
 
+OUR_RULES: Final = "; apply the RBAC rules of manifests/install.yaml"
+"""What to do where the operator's account may not do something; a person has other rules."""
+
+
 def error_for(status: int | None, content: bytes | str | None, what: str) -> ClusterError:
     """The error for an answer, with the API server's own sentence in ours."""
     try:
@@ -52,7 +57,7 @@ def error_for(status: int | None, content: bytes | str | None, what: str) -> Clu
     sentence = f"cannot {what}: {message}"
     match status:
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            return Forbidden(f"{sentence}; apply the RBAC rules of manifests/install.yaml")
+            return Forbidden(f"{sentence}{OUR_RULES}")
         case HTTPStatus.NOT_FOUND:
             return NotFound(sentence)
         case HTTPStatus.CONFLICT:

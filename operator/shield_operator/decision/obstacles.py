@@ -13,25 +13,29 @@ from shield_operator.text import one_line
 
 def why_skip(pod: Json, namespace: str, selected: Selected) -> Skip | None:
     """The first thing that stands in the way, or None."""
-    if skip := next(_bad_annotations(pod), None):
-        return skip
+    return next(obstacles(pod, namespace, selected), None)
+
+
+def obstacles(pod: Json, namespace: str, selected: Selected) -> Iterator[Skip]:
+    """Everything that stands in the way; the first one decides."""
+    yield from _bad_annotations(pod)
     match selected:
         case NoConfig(why):
-            return _skip(SkipReason.NO_SIDECAR_CONFIG, why)
+            yield _skip(SkipReason.NO_SIDECAR_CONFIG, why)
         case AmbiguousConfigs(candidates):
             rivals = _some(" and ", [entry.ref.name for entry in candidates])
-            return _skip(
+            yield _skip(
                 SkipReason.AMBIGUOUS_SIDECAR_CONFIG,
                 f"{names.KIND}s {rivals} of namespace {namespace} are all for this pod: choose one "
                 f"by annotation {names.CONFIG_ANNOTATION}, or tell them apart by podSelector",
             )
         case IndexedConfig(problems=problems):
-            return _skip(
+            yield _skip(
                 SkipReason.INVALID_SIDECAR_CONFIG,
                 f"{names.KIND} {selected.ref} is invalid: {_some('; ', problems)}",
             )
         case Plan() as plan:
-            return next(_conflicts(pod, plan), None)
+            yield from _conflicts(pod, plan)
 
 
 def described(plan: Plan) -> str:
