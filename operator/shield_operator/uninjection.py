@@ -58,6 +58,8 @@ def uninject(pod: Json, plan: Plan | None) -> bool:
     metadata = raw.mapping(pod, "metadata")
     _discard(metadata, "labels", *_OUTCOME_LABELS)
     _discard(metadata, "annotations", *stamps)
+    if not metadata:
+        pod.pop("metadata", None)
     return True
 
 
@@ -67,16 +69,14 @@ def uninject(pod: Json, plan: Plan | None) -> bool:
 def _remove_additions(pod: Json) -> None:
     spec = raw.mapping(pod, "spec")
     for key in ("initContainers", "containers"):
-        _keep(spec, key, [c for c in raw.items(spec, key) if not _is_ours(c)])
+        _keep(spec, key, [c for c in raw.items(spec, key) if not pods.is_marked(c)])
+    init = raw.items(spec, "initContainers")
+    _keep(spec, "initContainers", [c for c in init if c.get("name") != names.PAYLOAD_STAGE])
     gone = {v["name"] for v in raw.items(spec, "volumes") if _is_our_volume(v.get("name"))}
     _keep(spec, "volumes", [v for v in raw.items(spec, "volumes") if v.get("name") not in gone])
     for container in pods.all_containers(pod):
         mounts = raw.items(container, "volumeMounts")
         _keep(container, "volumeMounts", [m for m in mounts if m.get("name") not in gone])
-
-
-def _is_ours(container: Json) -> bool:
-    return container.get("name") == names.PAYLOAD_STAGE or pods.is_marked(container)
 
 
 def _is_our_volume(name: Json) -> bool:

@@ -315,7 +315,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     ("text", "where", "what"),
     [
         ("a: 1\n---\n\tb: 1\n", "document 2, line 3", "is not YAML: found character that cannot"),
-        ("a: [1\n", "document 1, line 2", "is not YAML: "),
+        ("a: [1\n", "document 1, line 1", "is not YAML: "),
         ("a: b: c\n", "document 1, line 1", "is not YAML: mapping values are not allowed"),
         ("# c\n---\na: *x\n", "document 1, line 3", "is not YAML: there is no anchor 'x'"),
         ("a: &x [*x]\n", "document 1, line 1", "has an alias 'x' inside of itself"),

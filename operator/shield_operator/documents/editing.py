@@ -177,6 +177,9 @@ class _Editor:
                 new = f" {new}"
             if parent is None and not node.flow:
                 raise _TooUnusualError
+            before = self.text[:start].rstrip()
+            if new in ("{}", "[]") and before.endswith(":"):
+                start, new = len(before), f" {new}"
         elif parent.items:
             self._column(parent)
             column = start - self._line_start(start)
