@@ -7,10 +7,10 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test bench lint types controlplane manifests crd lock clean
+.PHONY: help setup demo test test-faults soak bench lint types controlplane manifests crd lock clean
 
 help:  ## show this
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(VENV)/installed  ## make the virtual environment in .venv, with the console scripts
 
@@ -31,6 +31,12 @@ test: lint types controlplane  ## everything that needs neither root nor a clust
 bench: setup  ## how long a decision takes, by configs and by the size of the pod
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/selection.py
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/pod_size.py
+
+test-faults: setup controlplane  ## try every fault on real control planes, and write docs/reliability.md
+	$(BIN)/python -m pytest tests/faults --write-reliability
+
+soak: setup controlplane  ## 100,000 admissions to one replica: does its memory grow? (minutes)
+	@PYTHONPATH=operator:hack:tests $(BIN)/python -m faults.soak
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .

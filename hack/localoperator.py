@@ -5,7 +5,9 @@ account that ``manifests/install.yaml`` makes and with nothing but that account'
 """
 
 import http.client
+import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -40,6 +42,19 @@ _NOT_A_WORKLOAD = frozenset(
 _DEFINITION = "crd/shieldsidecarconfigs.llm-shield.io"
 
 
+_WITH_PACES = """
+import importlib, json, sys
+for name, value in json.loads(sys.argv.pop(1)).items():
+    module, _, constant = name.rpartition(".")
+    found = importlib.import_module(f"shield_operator.{module}")
+    assert isinstance(getattr(found, constant), (int, float)), name
+    setattr(found, constant, value)
+from shield_operator.cli import operator
+operator(prog_name="shield-operator")
+"""
+"""The console script, with other numbers in place of some constants."""
+
+
 class OperatorError(Exception):
     """The operator did not come up, or went away; the message holds the end of its log."""
 
@@ -52,12 +67,17 @@ def install(control_plane: ControlPlane) -> None:
     control_plane.kubectl("wait", "--for=condition=Established", _DEFINITION)
 
 
+_PORTS = range(20_000, 32_768)
+"""Below those that Linux gives to clients: none of many connections may take one meanwhile."""
+
+
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = random.choice(_PORTS)  # noqa: S311  # so that two programs do not choose the same
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class OperatorProcess:
@@ -76,6 +96,7 @@ class OperatorProcess:
         webhook_url: str | None = None,
         kubeconfig: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        paces: Mapping[str, float] | None = None,
     ) -> None:
         """Start it.
 
@@ -84,9 +105,13 @@ class OperatorProcess:
             webhook_url: where it says that it is, unless at its own address.
             kubeconfig: whose permissions it has, unless its own service account's.
             environment: more settings.
+            paces: constants of its modules that a test has no time for, such as
+                ``main.RELIST_INTERVAL``.
         """
         self.webhook_port = free_port()
         self.health_port = free_port()
+        while self.health_port == self.webhook_port:
+            self.health_port = free_port()
         self.log = control_plane.directory / f"operator-{self.webhook_port}.log"
         settings = {
             "KUBECONFIG": str(kubeconfig or control_plane.kubeconfig_for(NAME, NAMESPACE)),
@@ -95,10 +120,12 @@ class OperatorProcess:
             "HEALTH_PORT": str(self.health_port),
             "WEBHOOK_URL": webhook_url or f"https://127.0.0.1:{self.webhook_port}",
         }
-        program = Path(sys.executable).with_name("shield-operator")
+        program = [str(Path(sys.executable).with_name("shield-operator"))]
+        if paces:
+            program = [sys.executable, "-c", _WITH_PACES, json.dumps(paces)]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*tied_to_this_process(), str(program), "run"],
+                [*tied_to_this_process(), *program, "run"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -143,10 +170,28 @@ class OperatorProcess:
         finally:
             connection.close()
 
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's values, over all that these labels do not tell apart."""
+        wanted = {f'{label}="{value}"' for label, value in labels.items()}
+        total = 0.0
+        for line in self.get("/metrics")[1].splitlines():
+            series, _, value = line.rpartition(" ")
+            found, _, rest = series.partition("{")
+            if found == name and wanted <= set(rest.removesuffix("}").split(",")):
+                total += float(value)
+        return total
+
     def peak_memory(self) -> int:
         """Bytes that it has had resident at the most (Linux)."""
+        return self._memory("VmHWM")
+
+    def resident_memory(self) -> int:
+        """Bytes that it has resident now (Linux)."""
+        return self._memory("VmRSS")
+
+    def _memory(self, which: str) -> int:
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
-        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        (line,) = [line for line in status.splitlines() if line.startswith(f"{which}:")]
         return int(line.split()[1]) * 1024
 
     def log_tail(self, lines: int = 20) -> str:
@@ -162,6 +207,14 @@ class OperatorProcess:
         """Stop it at once, in order (Ctrl-C); returns its exit status."""
         self._process.send_signal(signal.SIGINT)
         return self.wait()
+
+    def freeze(self) -> None:
+        """Stop it where it is, until `thaw`: its connections stay, and nothing answers on them."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Make it vanish."""

@@ -51,3 +51,6 @@ def operator(control_plane: ControlPlane) -> Iterator[OperatorProcess]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden`: write what the golden cases give, instead of comparing."""
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+    parser.addoption(
+        "--write-reliability", action="store_true", help="write the faults' table into docs/"
+    )

@@ -16,6 +16,23 @@ NAMESPACE = "shop"
 CURRENT = ClusterVersion(1, 36)
 
 
+STRICT: dict[str, Any] = {
+    "name": "web",
+    "image": "example.com/web:1",
+    "resources": {
+        "requests": {"cpu": "100m", "memory": "64Mi"},
+        "limits": {"cpu": "1", "memory": "1Gi"},
+    },
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}
+"""A container that Pod Security "restricted" admits, and a quota."""
+
+
 def settings(**environment: str) -> Settings:
     return Settings.from_env(environment)
 

@@ -1,13 +1,17 @@
-"""Another team's mutating webhook: it adds a container to every pod of a namespace."""
+"""Another team's mutating webhook: it changes every pod of a namespace."""
 
 import base64
+import copy
 import http.server
 import json
 import ssl
 import tempfile
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Self
+
+import jsonpatch
 
 from controlplane import ControlPlane
 from shield_operator.certificates import issue_bundle
@@ -23,17 +27,23 @@ class Neighbour:
     decides whether this one comes before ours or after.
     """
 
-    def __init__(self, control_plane: ControlPlane, name: str, namespace: str, index: str) -> None:
-        """Args: `index` is where in the list of containers: ``0``, or ``-`` for its end."""
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        name: str,
+        namespace: str,
+        change: Callable[[Any], None] | None = None,
+    ) -> None:
+        """Args: `change` does something to a pod, in place; by default it adds a container."""
         self._control_plane = control_plane
-        self._name = f"{name}.{namespace}"
+        self._name = name
         self._namespace = namespace
-        self._operation = {
-            "op": "add",
-            "path": f"/spec/containers/{index}",
-            "value": {"name": name, "image": "example.com/neighbour:1"},
-        }
-        self._container = name
+        self._change = change or self._add_container
+
+    def _add_container(self, pod: Any) -> None:
+        containers = pod["spec"]["containers"]
+        if all(container["name"] != self._name for container in containers):
+            containers.append({"name": self._name, "image": "example.com/neighbour:1"})
 
     def __enter__(self) -> Self:
         bundle = issue_bundle([_HOST], datetime.now(UTC))
@@ -45,11 +55,11 @@ class Neighbour:
             context.load_cert_chain(file.name)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        create(self._control_plane, self._path, self._configuration(bundle.authority.certificate))
+        create(self._control_plane, self._path, self._configuration(bundle.signer))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._control_plane.request("DELETE", f"{self._path}/{self._name}")
+        self._control_plane.request("DELETE", f"{self._path}/{self._name}.{self._namespace}")
         self._server.shutdown()
         self._server.server_close()
 
@@ -57,7 +67,7 @@ class Neighbour:
 
     def _configuration(self, authority: bytes) -> Any:
         webhook = {
-            "name": f"{self._container}.neighbour.example.com",
+            "name": f"{self._name}.neighbour.example.com",
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "reinvocationPolicy": "IfNeeded",
@@ -75,17 +85,19 @@ class Neighbour:
             ],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self._namespace}},
         }
-        return {"metadata": {"name": self._name}, "webhooks": [webhook]}
+        metadata = {"name": f"{self._name}.{self._namespace}"}
+        return {"metadata": metadata, "webhooks": [webhook]}
 
     def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
-        operation, name = self._operation, self._container
+        change = self._change
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                containers = review["request"]["object"]["spec"]["containers"]
-                there = any(container["name"] == name for container in containers)
-                patch = json.dumps([] if there else [operation]).encode()
+                pod = review["request"]["object"]
+                changed = copy.deepcopy(pod)
+                change(changed)
+                patch = jsonpatch.make_patch(pod, changed).to_string().encode()
                 review["response"] = {
                     "uid": review["request"]["uid"],
                     "allowed": True,

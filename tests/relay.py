@@ -19,6 +19,8 @@ class Relay:
         self.port = 0
         self._backends: Sequence[int] = ()
         self._turn = itertools.count()
+        self._number = itertools.count(1)
+        self._stalled_up_to = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -40,6 +42,10 @@ class Relay:
         """Pass connections on to these ports of 127.0.0.1 from now on."""
         self._backends = ports
 
+    def stall(self) -> None:
+        """Pass nothing on any more over the connections that there are; new ones work."""
+        self._stalled_up_to = next(self._number)
+
     async def _stop(self) -> None:
         self._server.close()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -57,20 +63,23 @@ class Relay:
         raise ConnectionRefusedError
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = next(self._number)
         transports = [writer.transport]
+
+        async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(65536):
+                if number <= self._stalled_up_to:
+                    await asyncio.Event().wait()
+                writer.write(data)
+                await writer.drain()
+            writer.write_eof()
+
         try:
             backend_reader, backend_writer = await self._connect()
             transports.append(backend_writer.transport)
-            await asyncio.gather(_pump(reader, backend_writer), _pump(backend_reader, writer))
-        except OSError:
-            pass
+            await asyncio.gather(pump(reader, backend_writer), pump(backend_reader, writer))
+        except (OSError, asyncio.CancelledError):
+            pass  # `_stop` cancels; asyncio's own callback would log that with a traceback
         finally:
             for transport in transports:
                 transport.abort()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.write_eof()

@@ -19,7 +19,8 @@ _Found = TypeVar("_Found")
 
 INJECT = {"llm-shield.io/inject": "enabled"}
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/llm-shield-operator"
-_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+"""Of each review that `WebhookClient` makes."""
 CONFIGS = "/apis/llm-shield.io/v1alpha1/namespaces/{}/shieldsidecarconfigs"
 
 
@@ -105,6 +106,19 @@ def counted(operator: OperatorProcess, outcome: str, reason: str = "") -> float:
     )
 
 
+def holds(found: Any, wanted: Any) -> bool:
+    """Whether all of `wanted` is in `found`, which the API server may have added defaults to."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            holds(found.get(key), value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list) and len(found) == len(wanted) and all(map(holds, found, wanted))
+        )
+    return bool(found == wanted)
+
+
 class WebhookClient:
     """Calls the webhook as the API server does: at the announced URL, trusting the announced CA."""
 
@@ -135,14 +149,14 @@ class WebhookClient:
         assert status == HTTPStatus.OK, content
         answer = json.loads(content)
         assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
-        assert answer["response"]["uid"] == _UID
+        assert answer["response"]["uid"] == UID
         return answer["response"]
 
     @staticmethod
     def body(namespace: str, pod: Any) -> bytes:
         """A review of this pod's creation."""
         request = {
-            "uid": _UID,
+            "uid": UID,
             "resource": {"group": "", "version": "v1", "resource": "pods"},
             "operation": "CREATE",
             "namespace": namespace,

@@ -249,6 +249,15 @@ class ControlPlane:
         self._apiserver.start()
         self._wait(self._apiserver, lambda: self._answers("/readyz"), "become ready")
 
+    def stop_etcd(self) -> None:
+        """Stop etcd only: from now on, the API server answers that it cannot."""
+        processes.stop([self._etcd], grace=_GRACE_SECONDS)
+
+    def start_etcd(self) -> None:
+        """Start etcd again, with its data, and wait until the API server is ready with it."""
+        self._etcd.start()
+        self._wait(self._etcd, lambda: self._answers("/readyz"), "serve the API server again")
+
     def pause(self) -> None:
         """Freeze the API server: connections are accepted by the kernel and never answered."""
         self._apiserver.send(signal.SIGSTOP)

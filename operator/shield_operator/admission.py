@@ -7,12 +7,15 @@ docs/adr/0004-what-a-failure-answers.md):
   else that goes wrong becomes HTTP 500, which is what ``failurePolicy`` decides about.
 * Nothing but 500 is answered before the configs were listed once, since every answer would be
   wrong; and nothing but 404 on other paths, where Kopf would allow.
-* The certificate changes in the live TLS context; the listener stays open.
+* The certificate changes from one connection to the next; the listener stays open.
+* Who is slow, silent, a stranger, or sends too much is cut off (`connections`).
 """
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,15 +25,20 @@ import kopf
 from aiohttp import web
 
 from shield_operator import names, patch
-from shield_operator.decision import Ignore, Inject, Skip, decide
-from shield_operator.listening import binding
+from shield_operator.authentication import Authentication
+from shield_operator.certificate_source import CertificateSource
+from shield_operator.certificates import CertificateError, KeyPair
+from shield_operator.connections import KEEP_ALIVE, REQUEST, Connection, Connections
+from shield_operator.decision import Decision, Ignore, Inject, Skip, decide, needed_secrets
+from shield_operator.listening import listen
+from shield_operator.lookup import SecretLookup
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 from shield_operator.review import BadReviewError, Review, read_review
-from shield_operator.rotation import SharedCertificate
 from shield_operator.settings import UninjectedPodPolicy
 from shield_operator.state import State
 from shield_operator.text import one_line
+from shield_operator.tls import server_context
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +47,16 @@ _LARGEST_REVIEW: Final = 20 * 2**20
 (``\\u003c`` for ``<``), and there is a little around it."""
 
 _LARGE_REVIEW: Final = 256 * 2**10
-"""Bytes. Larger ones are taken one at a time: each may take many times its size of memory."""
+"""Bytes. Of larger ones only a few are taken in at a time, and one is answered at a time: each may
+take many times its size of memory."""
+_LARGE_REVIEWS: Final = 3
+"""How many of them are taken in at a time."""
 
 _SHUTDOWN: Final = 5.0
 """Seconds that a request under way may still take when the listener closes."""
-_HANDSHAKE: Final = 5.0
-"""Seconds that a TLS handshake may take; half-open connections must not pile up."""
 _BACKLOG: Final = 128
+_BETWEEN_WARNINGS: Final = 60.0
+"""Seconds between two warnings of the same kind: strangers must not fill the log."""
 
 
 @dataclass(slots=True)
@@ -63,22 +74,31 @@ _current: ContextVar[_UnderWay] = ContextVar("review")
 # --- The handler ----------------------------------------------------------------------------------
 
 
-def inject(state: State, answer: kopf.Patch, warnings: list[str]) -> None:
+async def inject(
+    state: State, lookup: SecretLookup, answer: kopf.Patch, warnings: list[str]
+) -> None:
     """Decide about the pod of the review under way, and put the outcome into Kopf's answer.
+
+    The API server is asked about Secrets only that no config of the pod's namespace names, whose
+    status tells of them: by an annotation, or by a config from elsewhere.
 
     Raises:
         kopf.AdmissionError: 403, where the pod is skipped and the settings say to deny it then.
     """
     under_way = _current.get()
     review = under_way.review
-    decision = decide(
-        review.pod,
-        review.namespace,
-        None,
-        state.secrets(review.namespace),
-        state.configs,
-        state.settings,
-    )
+    secrets = state.secrets(review.namespace)
+
+    def decided() -> Decision:
+        return decide(review.pod, review.namespace, None, secrets, state.configs, state.settings)
+
+    decision = decided()
+    if isinstance(decision, Inject):
+        needed = needed_secrets(review.pod, decision.plan)
+        if elsewhere := [name for name in needed if name not in secrets]:
+            found = await lookup.states(review.namespace, elsewhere)
+            secrets = {**state.secrets(review.namespace), **found}
+            decision = decided()
     match decision:
         case Ignore():
             under_way.outcome = "ignored"
@@ -97,7 +117,7 @@ def inject(state: State, answer: kopf.Patch, warnings: list[str]) -> None:
 
 
 class AdmissionServer(kopf.WebhookServer):
-    """Serves ``POST /inject`` with a certificate that others keep fresh in the TLS context.
+    """Serves ``POST /inject`` with a certificate that others keep fresh.
 
     For Kopf it is the webhook server that takes over its way to the handler. The listener is a loop
     of ours beside Kopf: when Kopf has to be started again, admissions go on.
@@ -107,17 +127,22 @@ class AdmissionServer(kopf.WebhookServer):
         self,
         state: State,
         metrics: Metrics,
-        certificate: SharedCertificate,
+        certificate: CertificateSource,
+        authentication: Authentication,
         *,
         host: str | None,
     ) -> None:
-        super().__init__(context=certificate.context)
+        super().__init__()
         self._host = host
         self._state = state
         self._metrics = metrics
         self._certificate = certificate
+        self._authentication = authentication
         self._handler: Any = None
+        self._large_reviews = asyncio.Semaphore(_LARGE_REVIEWS)
         self._one_large_review = asyncio.Lock()
+        self._context_of: tuple[KeyPair | None, bytes | None] | None = None
+        self._warned: dict[str, float] = {}
 
     async def __call__(self, fn: Any) -> AsyncIterator[Any]:  # noqa: ANN401  # Kopf's own types
         """Take over `fn`, Kopf's way to the handler, for as long as this Kopf runs and longer."""
@@ -125,6 +150,22 @@ class AdmissionServer(kopf.WebhookServer):
         self._state.connected = True
         yield {}
         await asyncio.Event().wait()
+
+    def runner(self) -> web.AppRunner:
+        """What is behind the listener: ``POST /inject``, and nothing else."""
+        app = web.Application(client_max_size=_LARGEST_REVIEW)
+        app.add_routes([web.post(names.INJECT_PATH, self._answer)])
+        return web.AppRunner(
+            app,
+            handle_signals=False,
+            access_log=None,
+            shutdown_timeout=_SHUTDOWN,
+            keepalive_timeout=KEEP_ALIVE,
+            lingering_time=REQUEST,
+            # No API server compresses a review; 5 MiB that unpack to gigabytes cost memory and time
+            # before their size is known.
+            auto_decompress=False,
+        )
 
     async def serve(self) -> None:
         """Listen, from the first certificate on until cancelled.
@@ -134,51 +175,77 @@ class AdmissionServer(kopf.WebhookServer):
         """
         await self._certificate.available.wait()
         port = self._state.settings.webhook_port
-        app = web.Application(client_max_size=_LARGEST_REVIEW)
-        app.add_routes([web.post(names.INJECT_PATH, self._answer)])
-        runner = web.AppRunner(
-            app, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN
-        )
+        runner = self.runner()
         await runner.setup()
         try:
-            # As aiohttp's TCPSite does, which has no way to bound the handshake.
-            with binding(port):
-                listener = await asyncio.get_running_loop().create_server(
-                    cast("web.Server", runner.server),
-                    self._host,
-                    port,
-                    ssl=self.context,
-                    ssl_handshake_timeout=_HANDSHAKE,
-                    backlog=_BACKLOG,
-                )
+            connections = Connections(cast("web.Server", runner.server), self._next_context)
+            listeners = listen(self._host, port, backlog=_BACKLOG)
             self._state.serving = True
             logger.info("serving admissions on port %d", port)
-            try:
-                await asyncio.Event().wait()
-            finally:
-                # Not `wait_closed`, which would wait for idle connections; `cleanup` ends them.
-                listener.close()
+            await connections.serve(listeners)
         finally:
             self._state.serving = False
             await runner.cleanup()
 
+    def _next_context(self) -> ssl.SSLContext:
+        """The TLS context of the next connection: what it is made of may have changed.
+
+        Raises:
+            CertificateError: where it cannot be made.
+        """
+        parts = (self._certificate.leaf, self._authentication.client_authorities)
+        if self.context is None or parts != self._context_of:
+            leaf, client_authorities = parts
+            if leaf is None:
+                raise CertificateError("there is no certificate yet")
+            self.context = server_context(leaf, client_authorities)
+            self._context_of = parts
+        return self.context
+
     async def _answer(self, request: web.Request) -> web.Response:
-        try:
-            content = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            return self._unreadable(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is above {_LARGEST_REVIEW} bytes"
+        connection = Connection.of(request.transport)
+        if not self._authentication.admits(request.headers.get("Authorization")):
+            return self._refused(
+                HTTPStatus.UNAUTHORIZED, "the bearer token is missing or wrong", "unauthorized"
             )
-        except Exception as error:  # noqa: BLE001  # bad chunks, encodings: whatever was sent
-            return self._unreadable(HTTPStatus.BAD_REQUEST, f"the body cannot be read: {error}")
-        if len(content) <= _LARGE_REVIEW:
-            response = await self._respond(content)
-        else:
-            async with self._one_large_review:
+        async with AsyncExitStack() as held:
+            try:
+                content = await self._read(request, held)
+            except web.HTTPRequestEntityTooLarge:
+                return self._refused(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"the body is above {_LARGEST_REVIEW} bytes",
+                )
+            except Exception as error:  # noqa: BLE001  # bad chunks, encodings: whatever was sent
+                sentence = f"the body cannot be read: {error}"
+                return self._refused(HTTPStatus.BAD_REQUEST, sentence)
+            if connection is not None:
+                connection.received()
+            if len(content) <= _LARGE_REVIEW:
                 response = await self._respond(content)
+            else:
+                async with self._one_large_review:
+                    response = await self._respond(content)
         if self._state.draining:
             response.force_close()
+        if connection is not None:
+            connection.answered()
         return response
+
+    async def _read(self, request: web.Request, held: AsyncExitStack) -> bytes:
+        """The body; of large ones, `held` holds one of a few places until the answer is ready.
+
+        Raises:
+            HTTPRequestEntityTooLarge: where it is above any review's size.
+        """
+        content = bytearray()
+        async for chunk in request.content.iter_any():
+            if len(content) <= _LARGE_REVIEW < len(content) + len(chunk):
+                await held.enter_async_context(self._large_reviews)
+            content += chunk
+            if len(content) > _LARGEST_REVIEW:
+                raise web.HTTPRequestEntityTooLarge(_LARGEST_REVIEW, len(content))
+        return bytes(content)
 
     async def _respond(self, content: bytes) -> web.Response:
         if not self._state.listed or self._handler is None:
@@ -187,7 +254,7 @@ class AdmissionServer(kopf.WebhookServer):
         try:
             review = read_review(content)
         except BadReviewError as error:
-            return self._unreadable(HTTPStatus.BAD_REQUEST, str(error))
+            return self._refused(HTTPStatus.BAD_REQUEST, str(error))
         if not review.is_pod_creation:
             return web.json_response(_allowed(review))
         answer = await self._ask_handler(review)
@@ -215,11 +282,20 @@ class AdmissionServer(kopf.WebhookServer):
         self._count("failed")
         return None
 
-    def _unreadable(self, status: HTTPStatus, sentence: str) -> web.Response:
+    def _refused(
+        self, status: HTTPStatus, sentence: str, outcome: str = "unreadable"
+    ) -> web.Response:
         """Refuse what is no review. Should it be one after all, somebody's pod depends on it."""
-        logger.warning("a request was refused: %s", one_line(sentence))
-        self._count("unreadable")
-        return web.Response(status=status, text=f"{sentence}\n")
+        now = asyncio.get_running_loop().time()
+        if now - self._warned.get(outcome, -_BETWEEN_WARNINGS) >= _BETWEEN_WARNINGS:
+            self._warned[outcome] = now
+            logger.warning("a request was refused: %s", one_line(sentence))
+        self._count(outcome)
+        response = web.Response(status=status, text=f"{sentence}\n")
+        if status is HTTPStatus.UNAUTHORIZED:
+            response.headers["WWW-Authenticate"] = "Bearer"
+        response.force_close()
+        return response
 
     def _count(self, outcome: str, reason: str = "") -> None:
         self._metrics.admissions.labels(outcome, reason).inc()

@@ -16,23 +16,27 @@ _SHUTDOWN: Final = 1.0
 
 @asynccontextmanager
 async def serve_health(
-    host: str | None, port: int, not_ready: Callable[[], tuple[str, ...]], metrics: Metrics
+    host: str | None,
+    port: int,
+    metrics: Metrics,
+    *,
+    not_alive: Callable[[], tuple[str, ...]],
+    not_ready: Callable[[], tuple[str, ...]],
 ) -> AsyncIterator[None]:
     """Answer probes while the block runs.
 
-    ``/readyz`` is 200 when `not_ready` has nothing to say, else 503 with all that it says.
+    ``/livez`` is 200 when `not_alive` has nothing to say, else 503 with all that it says; so is
+    ``/readyz`` with `not_ready`.
 
     Raises:
         CannotListenError: where the port is taken.
     """
 
     async def livez(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
+        return _verdict(not_alive())
 
     async def readyz(_: web.Request) -> web.Response:
-        missing = not_ready()
-        status = HTTPStatus.SERVICE_UNAVAILABLE if missing else HTTPStatus.OK
-        return web.Response(status=status, text="\n".join(missing or ("ok",)) + "\n")
+        return _verdict(not_ready())
 
     async def scrape(_: web.Request) -> web.Response:
         headers = {"Content-Type": Metrics.CONTENT_TYPE}
@@ -50,3 +54,8 @@ async def serve_health(
         yield
     finally:
         await runner.cleanup()
+
+
+def _verdict(problems: tuple[str, ...]) -> web.Response:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+    return web.Response(status=status, text="\n".join(problems or ("ok",)) + "\n")

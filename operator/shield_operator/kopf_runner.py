@@ -20,6 +20,9 @@ LONGEST_BACKOFF: Final = 30.0
 
 _WATCH: Final = 240
 """Seconds after which a watch is begun anew, so that a silently dead one does not last."""
+_SILENCE: Final = 70
+"""Seconds without anything from a watch after which it counts as dead: the API server sends a
+bookmark every minute. https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks"""
 
 
 class KopfRunner:
@@ -96,6 +99,7 @@ class KopfRunner:
         settings.posting.enabled = False
         settings.watching.server_timeout = _WATCH
         settings.watching.client_timeout = _WATCH + 10
+        settings.watching.inactivity_timeout = _SILENCE
         settings.networking.request_timeout = 30
         settings.networking.connect_timeout = 10
         settings.networking.error_backoffs = _Backoffs()

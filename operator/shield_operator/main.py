@@ -11,23 +11,29 @@ import kopf
 
 from shield_operator import admission, names
 from shield_operator.admission import AdmissionServer
+from shield_operator.authentication import Authentication
+from shield_operator.certificate_files import CertificateFiles
+from shield_operator.certificate_source import CertificateSource
 from shield_operator.cluster import Cluster, ClusterError, in_a_pod
 from shield_operator.health import serve_health
 from shield_operator.kopf_runner import KopfRunner
+from shield_operator.leader import Leader, identity
 from shield_operator.listening import listening_host
+from shield_operator.lookup import SecretLookup
 from shield_operator.metrics import Metrics
-from shield_operator.model import Json
+from shield_operator.model import ConfigRef, Json
 from shield_operator.periodic import Periodic
 from shield_operator.publishing import Publisher
 from shield_operator.reconciler import Reconciler
 from shield_operator.rotation import SharedCertificate
+from shield_operator.scanning import Scanner
 from shield_operator.settings import Settings, SettingsError
-from shield_operator.state import State
+from shield_operator.state import State, config_ref
 
 logger = logging.getLogger(__name__)
 
 # Seconds between two looks:
-CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret
+CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret, or the files
 PUBLISHING_INTERVAL: Final = 2.0  # at the webhook configuration
 RELIST_INTERVAL: Final = 60.0  # at all configs; Kopf misses deletions while a watch reconnects
 SECRETS_INTERVAL: Final = 60.0  # at the Secrets that they name
@@ -43,7 +49,7 @@ async def run(settings: Settings) -> None:
 
     Raises:
         NoCredentials: where there is no way to reach an API server.
-        SettingsError: where the API server could not reach us.
+        SettingsError: where the API server could not reach us, or a file of the settings is no use.
         CannotListenError: where one of the ports is taken.
     """
     if settings.webhook_url is None and not in_a_pod():
@@ -52,29 +58,54 @@ async def run(settings: Settings) -> None:
             "https://ADDRESS:9443, with an address of this machine that the API server reaches"
         )
         raise SettingsError((problem,))
-    async with Cluster.connect() as cluster:
-        await Operator(settings, cluster).run()
+    metrics = Metrics()
+    async with Cluster.connect(metrics) as cluster:
+        await Operator(settings, cluster, metrics).run()
+
+
+def _certificate_source(cluster: Cluster, settings: Settings) -> CertificateSource:
+    """Files, where the settings name them; else the Secret that all replicas share."""
+    if settings.tls_cert_file is not None:
+        return CertificateFiles(settings)
+    return SharedCertificate(cluster, settings)
 
 
 class Operator:
     """One replica: its parts, wired together."""
 
-    def __init__(self, settings: Settings, cluster: Cluster) -> None:
+    def __init__(self, settings: Settings, cluster: Cluster, metrics: Metrics) -> None:
         self._cluster = cluster
         self._host = listening_host(settings)
         self._health_port = settings.health_port
         self._stop = asyncio.Event()
-        self._metrics = Metrics()
+        self._metrics = metrics
         self._state = State(settings)
-        self._certificate = SharedCertificate(cluster, settings)
-        self._publisher = Publisher(cluster, settings, self._state)
-        self._reconciler = Reconciler(cluster, self._state)
-        self._server = AdmissionServer(
-            self._state, self._metrics, self._certificate, host=self._host
+        self._certificate = _certificate_source(cluster, settings)
+        self._lookup = SecretLookup(cluster.secret_exists)
+        lease = cluster.lease(settings.namespace, names.OPERATOR, identity())
+        self._leader = Leader(lease, metrics)
+        self._publisher = Publisher(
+            cluster, settings, self._state, self._certificate, self._leader.leads
         )
-        self._kopf = KopfRunner(self._registry, self._server, started=self._take_signals)
+        self._reconciler = Reconciler(cluster, self._state, self._leader.leads)
+        self._scanner = Scanner(cluster, self._state, self._reconciler, metrics)
+        self._authentication = Authentication(settings)
+        self._server = AdmissionServer(
+            self._state,
+            self._metrics,
+            self._certificate,
+            self._authentication,
+            host=self._host,
+        )
+        self._kopf = KopfRunner(self._registry, self._server, started=self._kopf_started)
+        self._relisting = Periodic(self._relist, RELIST_INTERVAL)
+        self._refreshing = Periodic(
+            self._refresh_certificate, CERTIFICATE_INTERVAL, recovered=self._relisting.wake
+        )
         self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
         self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
+        self._looking = Periodic(self._look_whether_published, PUBLISHING_INTERVAL)
+        self._scanning = Periodic(self._scan, settings.drift_scan_interval)
 
     # --- What Kopf calls us for -------------------------------------------------------------------
 
@@ -88,41 +119,74 @@ class Operator:
 
         @kopf.on.event(names.API_GROUP, names.API_VERSION, names.PLURAL, registry=registry)
         async def config_event(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002
+            if type is None:  # Kopf has listed, maybe not for the first time: see `_relist`
+                self._relisting.wake()
             self._config_event(deleted=type == "DELETED", resource=dict(body))
 
         @kopf.on.mutate("v1", "pods", id=names.HANDLER, operations=["CREATE"], registry=registry)
         async def inject(patch: kopf.Patch, warnings: list[str], **_: object) -> None:
-            admission.inject(self._state, patch, warnings)
+            await admission.inject(self._state, self._lookup, patch, warnings)
 
         return registry
 
     # --- What is repeated -------------------------------------------------------------------------
 
     def _loops(self) -> tuple[Periodic, ...]:
+        """What every replica does. Of these, only the certificate's writes, to the Secret."""
+        return (
+            self._refreshing,
+            Periodic(self._authentication.refresh, CERTIFICATE_INTERVAL),
+            self._relisting,
+            Periodic(self._read_version, VERSION_INTERVAL),
+            self._looking,
+        )
+
+    def _leaders_loops(self) -> tuple[Periodic, ...]:
+        """What the leader does besides: the webhook configuration, statuses, counting pods."""
         return (
             self._publishing,
             self._reconciling,
-            Periodic(self._refresh_certificate, CERTIFICATE_INTERVAL),
-            Periodic(self._relist, RELIST_INTERVAL),
             Periodic(self._check_secrets, SECRETS_INTERVAL),
-            Periodic(self._read_version, VERSION_INTERVAL),
+            self._scanning,
         )
+
+    async def _lead(self) -> None:
+        """Do the leader's part, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for loop in self._leaders_loops():
+                    group.create_task(loop.run())
+        finally:
+            self._scanner.forget()
 
     async def _refresh_certificate(self) -> None:
         if await self._certificate.refresh():
             self._publishing.wake()
+            self._looking.wake()
 
     async def _publish(self) -> None:
-        if self._certificate.authority is not None:
-            await self._publisher.publish(self._certificate.authority)
+        await self._publisher.publish()
+
+    async def _look_whether_published(self) -> None:
+        await self._publisher.look()
 
     async def _relist(self) -> None:
+        """List all configs: once a minute, after an outage, and whenever Kopf does.
+
+        Kopf, when it lost its place in the watch, does not ask what was deleted meanwhile.
+        """
+        is_first = not self._state.listed
         for ref in await self._state.relist(self._cluster.list_configs):
-            self._reconciler.enqueue(ref)
-        self._reconciling.wake()
+            self._enqueue(ref)
+        if is_first:
+            self._scanning.wake()
 
     async def _check_secrets(self) -> None:
         self._reconciler.enqueue_all()
+        self._reconciling.wake()
+
+    async def _scan(self) -> None:
+        await self._scanner.scan()
         self._reconciling.wake()
 
     async def _read_version(self) -> None:
@@ -132,8 +196,13 @@ class Operator:
     def _config_event(self, *, deleted: bool, resource: Json) -> None:
         if deleted:
             self._state.config_deleted(resource)
-        else:
-            self._reconciler.enqueue(self._state.config_changed(resource))
+        elif self._state.config_changed(resource):
+            self._enqueue(config_ref(resource))
+
+    def _enqueue(self, ref: ConfigRef) -> None:
+        """Have a status looked at. Who does not lead will look at all of them once it does."""
+        if self._leader.leads():
+            self._reconciler.enqueue(ref)
             self._reconciling.wake()
 
     # --- From start to stop -----------------------------------------------------------------------
@@ -142,7 +211,11 @@ class Operator:
         """Run until a signal ends it; the health port answers from the beginning."""
         self._take_signals()
         async with serve_health(
-            self._host, self._health_port, self._state.not_ready, self._metrics
+            self._host,
+            self._health_port,
+            self._metrics,
+            not_alive=self._state.not_alive,
+            not_ready=self._state.not_ready,
         ):
             if await self._reach_api_server():
                 await self._serve()
@@ -163,11 +236,16 @@ class Operator:
     async def _serve(self) -> None:
         """Everything at once, until a signal says stop; Kopf goes first, the listener last."""
         async with asyncio.TaskGroup() as group:
-            coroutines = [self._server.serve(), *(loop.run() for loop in self._loops())]
+            coroutines = [self._server.serve(), self._leader.run(self._lead)]
+            coroutines += [loop.run() for loop in self._loops()]
             tasks = [group.create_task(coroutine) for coroutine in coroutines]
             await self._kopf.run(self._stop)
             for task in tasks:
                 task.cancel()
+
+    def _kopf_started(self) -> None:
+        self._state.watch.begin()
+        self._take_signals()
 
     def _take_signals(self) -> None:
         """Make the signals ours; Kopf, which takes them, would close everything at once."""
@@ -182,4 +260,5 @@ class Operator:
             return
         logger.info("stopping: serving for %.0f s more", DRAIN)
         self._state.draining = True
+        self._leader.resign()
         asyncio.get_running_loop().call_later(DRAIN, self._stop.set)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 
 class Metrics:
@@ -15,9 +15,35 @@ class Metrics:
         self.admissions = Counter(
             "llm_shield_admissions",
             "Pods that the API server asked about, by outcome "
-            "(injected, ignored, skipped, denied, failed, unreadable) and, where there is one, the "
-            "reason.",
+            "(injected, ignored, skipped, denied, failed, unreadable, unauthorized) and, where "
+            "there is one, the reason.",
             ("outcome", "reason"),
+            registry=self._registry,
+        )
+        self.api_requests = Counter(
+            "llm_shield_api_requests",
+            "Requests that this replica sent to the API server, Kopf's own left out, by method and "
+            "resource.",
+            ("method", "resource"),
+            registry=self._registry,
+        )
+        self.leading = Gauge(
+            "llm_shield_leading",
+            "Whether this replica is the one that writes (1), or stands by (0).",
+            registry=self._registry,
+        )
+        self.pods = Gauge(
+            "llm_shield_pods",
+            "Pods at the last scan, by config and state (injected, or outdated: injected with "
+            "another plan than the config's present one). The leader has them.",
+            ("config", "state"),
+            registry=self._registry,
+        )
+        self.skipped_pods = Gauge(
+            "llm_shield_skipped_pods",
+            "Pods that asked for the sidecar and do not have it, at the last scan, by reason. The "
+            "leader has them.",
+            ("reason",),
             registry=self._registry,
         )
 

@@ -67,6 +67,13 @@ get lost without taking the sidecar along.
 """
 
 PORT_NAME: Final = "llm-shield"
+PORT: Final = 8000
+"""Where the proxy's image listens unless it is told otherwise."""
+
+TMP_PATH: Final = "/tmp"  # noqa: S108  # in the sidecar
+SECRETS_PATH: Final = "/etc/llm-shield/secrets"
+"""Where a mounted Secret appears unless its config says otherwise, in a folder of its name."""
+
 TMP_VOLUME: Final = "llm-shield-tmp"
 NO_TOKEN_VOLUME: Final = "llm-shield-no-token"  # noqa: S105  # a volume's name
 SECRET_VOLUME_PREFIX: Final = "llm-shield-secret-"  # noqa: S105  # a volume's name
@@ -77,9 +84,35 @@ PAYLOAD_STAGE: Final = "llm-shield-payload-stage"
 SETTINGS_CONFIG: Final = "-/settings"
 """What the mark and the annotation call a config that is made of the settings alone."""
 
+
+def kept_argument(flag: str) -> str:
+    """What `KEPT_BY_USER_ANNOTATION` calls a flag that the application has already."""
+    return f"arg:{flag}"
+
+
+def kept_variable(name: str) -> str:
+    """What it calls a variable that the application has already."""
+    return f"env:{name}"
+
+
+def kept_mount(path: str) -> str:
+    """What it calls a place where the application mounts something of its own."""
+    return f"mount:{path}"
+
+
+def kept_rule(field: str, key: str) -> str:
+    """What it calls a scheduling rule: ``nodeSelector:<label>`` or ``affinity:<kind>``."""
+    return f"{field}:{key}"
+
+
+KEPT_HOST_IPC: Final = "hostIPC"
+"""What it calls the IPC namespace of a pod that cannot do with the node's."""
+
 # --- Kubernetes' own ------------------------------------------------------------------------------
 
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+OS_LABEL: Final = "kubernetes.io/os"
+WINDOWS: Final = "windows"
 MIRROR_POD_ANNOTATION: Final = "kubernetes.io/config.mirror"
 DEFAULT_CONTAINER_ANNOTATION: Final = "kubectl.kubernetes.io/default-container"
 TOKEN_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  # a path
@@ -89,8 +122,8 @@ CLUSTER_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease")
 # --- The installation -----------------------------------------------------------------------------
 
 OPERATOR: Final = "llm-shield-operator"
-"""The name of our Deployment, Service, ServiceAccount, ClusterRole, webhook configuration and
-field manager."""
+"""The name of our Deployment, Service, ServiceAccount, ClusterRole, Lease, webhook configuration
+and field manager."""
 
 OPERATOR_NAMESPACE: Final = "llm-shield-system"
 TLS_SECRET: Final = f"{OPERATOR}-tls"

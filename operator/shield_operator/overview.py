@@ -9,15 +9,9 @@ from shield_operator import names, pods, raw
 from shield_operator.explanation import Stamps, Standing, present_fingerprint
 from shield_operator.model import ConfigRef, Json
 from shield_operator.ownership import Owners, Workload, workload_of
-from shield_operator.selection import is_opted_in
+from shield_operator.selection import is_cluster_default, is_opted_in
 from shield_operator.settings import Settings
 from shield_operator.status import READY
-
-ADMITTED: Final = (
-    names.INJECTED_LABEL,
-    f"{names.INJECTION_SKIPPED_LABEL},!{names.INJECTED_LABEL}",
-)
-"""Label selectors that together bring every pod with an outcome, each once. Metadata will do."""
 
 UNSEEN: Final = f"!{names.INJECTED_LABEL},!{names.INJECTION_SKIPPED_LABEL}"
 """Selects the others: bare, or ours without its labels, which only the containers tell."""
@@ -125,15 +119,15 @@ def overview(
             state.reasons[stamps.skipped or "unknown"] += 1
         elif stamps.config is not None:
             state.configs.add(stamps.config)
-            by_config.setdefault(stamps.config, Counter())[standing] += 1
+            if _is_its_own(stamps.config, workload.namespace, settings):
+                by_config.setdefault(stamps.config, Counter())[standing] += 1
         if standing is Standing.SKIPPED or not state.example:
             state.example = str(raw.mapping(pod, "metadata").get("name"))
-    default = ConfigRef(settings.namespace, names.DEFAULT_CONFIG)
     states = [
         _config_state(
             resource,
             by_config.get(str(_ref(resource)), Counter()),
-            counted=everywhere or _ref(resource) != default,
+            counted=everywhere or not is_cluster_default(_ref(resource), settings),
         )
         for resource in resources
     ]
@@ -147,6 +141,12 @@ def overview(
 def _asks(pod: Json, namespaces: Mapping[str, Mapping[str, str]], settings: Settings) -> bool:
     namespace = str(raw.mapping(pod, "metadata").get("namespace"))
     return is_opted_in(pods.labels(pod), namespace, namespaces.get(namespace, {}), settings)
+
+
+def _is_its_own(config: str, namespace: str, settings: Settings) -> bool:
+    """Whether a pod of this namespace counts for a config: a copied one, of another, does not."""
+    ref = ConfigRef(*config.partition("/")[::2])
+    return ref.namespace == namespace or is_cluster_default(ref, settings)
 
 
 def _ref(resource: Json) -> ConfigRef:

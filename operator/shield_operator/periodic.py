@@ -21,11 +21,23 @@ class Periodic:
     A step that the API server or the system lets down is tried again after 1 s, then 2 s, up to
     5 s; what went wrong is logged once, and not again until it changes. Any other exception is a
     bug and ends the operator.
+
+    Args:
+        step: what is repeated.
+        interval: seconds between two runs.
+        recovered: called when the step succeeds again after it has failed.
     """
 
-    def __init__(self, step: Callable[[], Awaitable[None]], interval: float) -> None:
+    def __init__(
+        self,
+        step: Callable[[], Awaitable[None]],
+        interval: float,
+        *,
+        recovered: Callable[[], None] | None = None,
+    ) -> None:
         self._step = step
         self._interval = interval
+        self._recovered = recovered
         self._woken = asyncio.Event()
         self._last_failure: str | None = None
 
@@ -47,6 +59,8 @@ class Periodic:
                 continue
             if self._last_failure is not None:
                 logger.info("recovered from: %s", self._last_failure)
+                if self._recovered is not None:
+                    self._recovered()
             self._last_failure = None
             backoff = _FIRST_BACKOFF
             try:

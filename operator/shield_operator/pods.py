@@ -1,7 +1,7 @@
 """What can be asked of a pod, which may be a template, partial, or plain wrong."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from shield_operator import names, raw
@@ -29,6 +29,13 @@ def all_containers(pod: Json) -> Iterator[Mapping[str, Json]]:
     yield from containers(pod)
 
 
+def is_for_windows(pod: Json) -> bool:
+    """Whether the pod says that it is for Windows: by its ``os``, or by its node selector."""
+    spec = raw.mapping(pod, "spec")
+    selected = raw.mapping(spec, "nodeSelector").get(names.OS_LABEL)
+    return names.WINDOWS in (raw.mapping(spec, "os").get("name"), selected)
+
+
 def application_container(pod: Json, configured: str | None) -> Json | None:
     """The container that the sidecar is there for; None where the one that is asked for is absent.
 
@@ -43,6 +50,11 @@ def application_container(pod: Json, configured: str | None) -> Json | None:
     default = given.get(names.DEFAULT_CONTAINER_ANNOTATION)
     first = candidates[0] if candidates else None
     return next((c for c in candidates if c.get("name") == default), first)
+
+
+def keys_secret(pod: Json, configured: str | None) -> str | None:
+    """The Secret of the sidecar's keys: the pod's own choice, or the config's."""
+    return annotations(pod).get(names.KEYS_SECRET_ANNOTATION) or configured
 
 
 def image_pull_secrets(pod: Json) -> tuple[str, ...]:
@@ -79,6 +91,16 @@ def described(pod: Json) -> str:
     return "".join(c if c.isprintable() else "?" for c in name[:253])
 
 
+def is_stamped(pod: Json, source: str, fingerprint: str) -> bool:
+    """Whether the pod's annotations say that it was injected from this config with this plan."""
+    stamps = annotations(pod)
+    found = (
+        stamps.get(names.INJECTED_CONFIG_ANNOTATION),
+        stamps.get(names.INJECTION_HASH_ANNOTATION),
+    )
+    return found == (source, fingerprint)
+
+
 _MARK: Final = re.compile(r"[^/@]+/[^/@]+@[0-9a-f]{16}")
 
 
@@ -88,20 +110,27 @@ def mark(pod: Json) -> str | None:
     An init container counts only if it keeps running: one that ends before the application starts
     shields nothing, whatever it is called.
     """
-    for container in raw.items(pod, "spec", "initContainers"):
-        if container.get("restartPolicy") == "Always" and (found := _mark_of(container)):
-            return found
-    return next(filter(None, map(_mark_of, containers(pod))), None)
+    init = raw.items(pod, "spec", "initContainers")
+    running = [c for c in init if c.get("restartPolicy") == "Always"] + containers(pod)
+    return _mark_in(names.SIDECAR, running)
+
+
+def stage_mark(pod: Json) -> str | None:
+    """The same of our payload's stage: all that tells a pod which was wired without a sidecar."""
+    return _mark_in(names.PAYLOAD_STAGE, raw.items(pod, "spec", "initContainers"))
+
+
+def _mark_in(name: str, candidates: Iterable[Mapping[str, Json]]) -> str | None:
+    ours = (container for container in candidates if container.get("name") == name)
+    return next(filter(None, map(_mark_of, ours)), None)
 
 
 def is_marked(container: Mapping[str, Json]) -> bool:
     """Whether a container is our sidecar by what it says of itself, wherever it stands."""
-    return _mark_of(container) is not None
+    return container.get("name") == names.SIDECAR and _mark_of(container) is not None
 
 
 def _mark_of(container: Mapping[str, Json]) -> str | None:
-    if container.get("name") != names.SIDECAR:
-        return None
     for variable in raw.items(container, "env"):
         value = variable.get("value")
         if variable.get("name") == names.MARK_VARIABLE and isinstance(value, str):

@@ -1,43 +1,74 @@
 """Keeping the webhook configuration in the cluster as it should be."""
 
 import logging
+from collections.abc import Callable
 
-from shield_operator import names
+from shield_operator import names, raw
+from shield_operator.certificate_source import CertificateSource
 from shield_operator.cluster import Cluster, Forbidden, NotFound
 from shield_operator.contention import RewriteLimit
 from shield_operator.model import Json
 from shield_operator.settings import Settings
 from shield_operator.state import State
-from shield_operator.webhook import carries, configuration, differs, foreign_match_conditions
+from shield_operator.webhook import (
+    ca_bundles,
+    carries,
+    configuration,
+    differs,
+    foreign_match_conditions,
+)
 
 logger = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Applies our ``MutatingWebhookConfiguration`` when it is absent or not as it should be."""
+    """Applies our ``MutatingWebhookConfiguration`` when it is absent or not as it should be.
 
-    def __init__(self, cluster: Cluster, settings: Settings, state: State) -> None:
+    Args:
+        cluster: the API server.
+        settings: what makes the configuration what it should be.
+        state: is told when the configuration carries our authority.
+        certificate: what has to be trusted; is told what the configuration carries.
+        leads: whether this replica may write, asked before each write.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        state: State,
+        certificate: CertificateSource,
+        leads: Callable[[], bool],
+    ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._state = state
+        self._certificate = certificate
+        self._leads = leads
         self._limit = RewriteLimit()
+        self._owner_uid = ""
         self._told: frozenset[str] = frozenset()
 
-    async def publish(self, authority: bytes) -> None:
+    async def publish(self) -> None:
         """Compare the live object with ours, and write only where they differ.
-
-        Args:
-            authority: the certificate, PEM, that the API server is to trust.
 
         Raises:
             ClusterError: where the API server does not let us.
         """
-        wanted = configuration(self._settings, authority, await self._owner())
         live = await self._live()
+        self._certificate.saw(ca_bundles(live))
+        authorities = self._certificate.authorities
+        if authorities is None:
+            return
+        wanted = configuration(self._settings, authorities, self._owner_uid)
         odd = []
         if live is None or differs(live, wanted):
+            self._owner_uid = await self._owner()
+            wanted = configuration(self._settings, authorities, self._owner_uid)
+        if (live is None or differs(live, wanted)) and self._leads():
             if self._limit.allows(names.OPERATOR, wanted):
-                live = await self._cluster.apply_webhook_configuration(wanted)
+                live = await self._cluster.apply_webhook_configuration(_instead_of(live, wanted))
+                self._certificate.saw(ca_bundles(live))
                 self._limit.note(names.OPERATOR, wanted)
                 logger.info("applied the webhook configuration")
             else:
@@ -54,7 +85,21 @@ class Publisher:
             if sentence not in self._told:
                 logger.warning(sentence)
         self._told = frozenset(odd)
-        if carries(live, authority):
+        self._note(live)
+
+    async def look(self) -> None:
+        """See what the live object carries, whoever wrote it.
+
+        Raises:
+            ClusterError: where the API server does not let us.
+        """
+        live = await self._live()
+        self._certificate.saw(ca_bundles(live))
+        self._note(live)
+
+    def _note(self, live: Json) -> None:
+        authorities = self._certificate.authorities
+        if authorities is not None and carries(live, authorities):
             self._state.published = True
 
     async def _owner(self) -> str:
@@ -73,3 +118,14 @@ class Publisher:
             return await self._cluster.read_webhook_configuration()
         except NotFound:
             return None
+
+
+def _instead_of(live: Json, wanted: Json) -> Json:
+    """What to apply: refused, and tried again, where the live object is another one by now.
+
+    What another replica publishes in between must not get lost: it may serve with it already.
+    https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+    """
+    version = raw.mapping(live, "metadata").get("resourceVersion")
+    metadata = {**wanted["metadata"], **({"resourceVersion": version} if version else {})}
+    return {**wanted, "metadata": metadata}

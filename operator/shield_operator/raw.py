@@ -33,19 +33,6 @@ def strings(value: Json, *path: str) -> Mapping[str, str]:
     return {key: text for key, text in mapping(value, *path).items() if isinstance(text, str)}
 
 
-def holds(found: Json, wanted: Json) -> bool:
-    """Whether all of `wanted` is in `found`, which the API server may have added defaults to."""
-    if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(
-            holds(found.get(key), value) for key, value in wanted.items()
-        )
-    if isinstance(wanted, list):
-        return (
-            isinstance(found, list) and len(found) == len(wanted) and all(map(holds, found, wanted))
-        )
-    return bool(found == wanted)
-
-
 def object_at(parent: Json, key: str) -> dict[str, Json]:
     """The object at `key`, made where it is absent or null."""
     if not isinstance(parent.get(key), dict):

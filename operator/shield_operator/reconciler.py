@@ -1,43 +1,61 @@
-"""Writing each config's status: when the config changes, and when its Secret comes or goes."""
+"""Writing each config's status: when the config changes, its Secret comes or goes, or its pods."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from shield_operator import names
 from shield_operator.cluster import Cluster, ClusterError, NotFound, Unreachable
 from shield_operator.contention import RewriteLimit
 from shield_operator.model import ConfigRef, SecretState
+from shield_operator.selection import IndexedConfig
 from shield_operator.state import State
-from shield_operator.status import ready, referenced_secrets, status_to_write
+from shield_operator.status import news, referenced_secrets, status_to_write, wanted_status
 from shield_operator.text import one_line
 
 logger = logging.getLogger(__name__)
 
 
 class Reconciler:
-    """Holds the configs whose status may be out of date, and brings them up to date."""
+    """Holds the configs whose status may be out of date, and brings them up to date.
+
+    Args:
+        cluster: the API server.
+        state: the configs.
+        leads: whether this replica may write, asked before each write.
+        now: the time that goes into conditions.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         state: State,
+        leads: Callable[[], bool],
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._cluster = cluster
         self._state = state
+        self._leads = leads
         self._now = now
         self._pending: set[ConfigRef] = set()
+        self._secrets: dict[ConfigRef, Mapping[str, SecretState]] = {}
+        """What was found at the last look; a config that is not here is looked at again."""
         self._limit = RewriteLimit()
 
     def enqueue(self, ref: ConfigRef) -> None:
-        """Look at this config in the next run."""
+        """Look at this config and its Secrets in the next run."""
         self._pending.add(ref)
+        self._secrets.pop(ref, None)
 
     def enqueue_all(self) -> None:
-        """Look at every config in the next run."""
+        """Look at every config and its Secrets in the next run."""
+        self._secrets.clear()
         self._pending.update(entry.ref for entry in self._state.configs)
+
+    def enqueue_counted(self, refs: Iterable[ConfigRef]) -> None:
+        """Look at these configs in the next run; their pods changed, their Secrets did not."""
+        self._pending.update(refs)
 
     async def reconcile(self) -> None:
         """Bring every pending status up to date; one that fails stays pending.
@@ -48,7 +66,7 @@ class Reconciler:
         """
         failure: ClusterError | None = None
         failed: set[ConfigRef] = set()
-        while self._pending:
+        while self._pending and self._leads():
             ref = self._pending.pop()
             try:
                 await self._reconcile(ref)
@@ -66,20 +84,37 @@ class Reconciler:
         entry = self._state.configs.get(ref)
         if entry is None:
             self._limit.forget(ref)
+            self._secrets.pop(ref, None)
             return
-        secrets = {}
-        for name in referenced_secrets(entry, self._state.settings):
-            exists = await self._cluster.secret_exists(ref.namespace, name)
-            secrets[name] = SecretState.PRESENT if exists else SecretState.ABSENT
-        condition = ready(entry, secrets)
-        status = status_to_write(entry, condition, self._state.statuses.get(ref), self._now())
-        content = (condition, entry.config.generation)
-        if status is None or not self._limit.allows(ref, content):
+        secrets = await self._look(entry)
+        if self._state.configs.get(ref) is not entry:
+            return  # changed meanwhile, and therefore pending again, or gone
+        live = self._state.statuses.get(ref)
+        wanted = wanted_status(entry, secrets, self._state.plans_of(ref), live)
+        status = status_to_write(wanted, live, self._now())
+        if status is None or not self._limit.allows(ref, wanted) or not self._leads():
             return
         try:
             written = await self._cluster.apply_status(ref, status)
         except NotFound:
             return  # deleted meanwhile; the watch will say so
-        self._limit.note(ref, content)
+        self._limit.note(ref, wanted)
         self._state.status_written(ref, written)
-        logger.info("%s %s: %s, %s", names.KIND, ref, condition.reason, one_line(condition.message))
+        for condition in news(wanted, live):
+            logger.info(
+                "%s %s: %s, %s", names.KIND, ref, condition.reason, one_line(condition.message)
+            )
+
+    async def _look(self, entry: IndexedConfig) -> Mapping[str, SecretState]:
+        """The Secrets that the config refers to: as known, or looked up where they are not."""
+        ref, wanted = entry.ref, referenced_secrets(entry, self._state.settings)
+        known = self._secrets.get(ref)
+        if known is not None and known.keys() == set(wanted):
+            return known
+        found = {}
+        for name in wanted:
+            exists = await self._cluster.secret_exists(ref.namespace, name)
+            found[name] = SecretState.PRESENT if exists else SecretState.ABSENT
+        if ref not in self._pending:  # else something happened meanwhile: look again
+            self._secrets[ref] = found
+        return found

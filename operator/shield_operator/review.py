@@ -86,6 +86,8 @@ def _values(content: bytes) -> int:
 
 
 def _check_pod_creation(request: Mapping[str, Json]) -> None:
+    if raw.mapping(request, "resource").get("version") != "v1":
+        raise BadReviewError("request.resource.version is not v1")
     pod = request.get("object")
     if not isinstance(pod, dict):
         raise BadReviewError("request.object is missing")

@@ -84,6 +84,11 @@ def is_opted_in(
     return opt_in(pod_labels, namespace, namespace_labels, settings).is_in
 
 
+def is_cluster_default(ref: ConfigRef, settings: Settings) -> bool:
+    """Whether this config is for every namespace that has none."""
+    return (ref.namespace, ref.name) == (settings.namespace, names.DEFAULT_CONFIG)
+
+
 # --- The index ------------------------------------------------------------------------------------
 
 
@@ -225,15 +230,11 @@ Selected: TypeAlias = Plan | IndexedConfig | NoConfig | AmbiguousConfigs
 class Rule(Enum):
     """By what a config is found; the first that finds any decides."""
 
-    NAMED = auto()
-    """The pod names it."""
-    SELECTOR = auto()
-    """Its ``podSelector`` matches the pod."""
-    NAMESPACE = auto()
-    """It is for every pod of its namespace."""
+    NAMED = auto()  # by the pod's annotation
+    SELECTOR = auto()  # its ``podSelector`` matches the pod
+    NAMESPACE = auto()  # it is for every pod of its namespace
     CLUSTER_DEFAULT = auto()
-    SETTINGS = auto()
-    """The settings alone."""
+    SETTINGS = auto()  # the settings alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from shield_operator import raw
+from shield_operator.drift import Plans
+from shield_operator.hearing import Hearing
 from shield_operator.model import ConfigRef, Json, SecretState
 from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
 from shield_operator.selection import ConfigIndex, IndexedConfig
 from shield_operator.settings import Settings
-from shield_operator.status import secret_state
+from shield_operator.status import absent_secrets, referenced_secrets
 
 
 class State:
@@ -32,8 +34,13 @@ class State:
         bad edit of it must not take all replicas out at once."""
         self.draining = False
         """Whether SIGTERM came: finish what is under way, and take no new connections."""
-        self._secret_states: dict[ConfigRef, SecretState] = {}
+        self.plans: Mapping[ConfigRef, Plans] | None = None
+        """Each config's pods, as of the leader's last scan; None where there was none."""
+        self.watch = Hearing()
+        self._absent_secrets: dict[ConfigRef, frozenset[str] | None] = {}
         self._uids: dict[ConfigRef, str] = {}
+        self._versions: dict[ConfigRef, str] = {}
+        """Each config's ``resourceVersion`` as last seen."""
         self._changed_during_list: set[ConfigRef] | None = None
 
     def not_ready(self) -> tuple[str, ...]:
@@ -47,6 +54,10 @@ class State:
         }
         return tuple(sentence for sentence, is_missing in missing.items() if is_missing)
 
+    def not_alive(self) -> tuple[str, ...]:
+        """What only a new start can put right; empty where nothing is. Never the API server."""
+        return self.watch.deaf()
+
     def version_read(self, version: ClusterVersion) -> bool:
         """The cluster's version is known; returns whether that is news."""
         before = self.configs
@@ -55,20 +66,27 @@ class State:
 
     # --- Configs ----------------------------------------------------------------------------------
 
-    def config_changed(self, resource: Json) -> ConfigRef:
-        """A config was created or changed, or its status was."""
-        self.configs = self.configs.with_resource(resource)
-        ref = _ref(resource)
-        self._note_status(ref, resource)
+    def config_changed(self, resource: Json) -> bool:
+        """The watch says that a config was created or changed, or its status was.
+
+        Returns:
+            Whether that is news: the echo of our own write is none, nor what a list has brought.
+        """
+        ref = config_ref(resource)
+        before, version = self.configs, self._versions.get(ref)
+        self.configs = before.with_resource(resource)
+        self._note(ref, resource)
         self._touched(ref)
-        return ref
+        self.watch.bring(resource)
+        return self.configs is not before or self._versions[ref] != version
 
     def config_deleted(self, resource: Json) -> None:
         """A config is gone; if there is another one of its name by now, that one stays.
 
         Kopf keeps the order of events for each object, not for two objects of one name.
         """
-        ref = _ref(resource)
+        ref = config_ref(resource)
+        self.watch.bring_deletion(resource)
         if self._uids.get(ref) != _uid(resource):
             return
         self.configs = self.configs.without(ref)
@@ -78,7 +96,7 @@ class State:
     def status_written(self, ref: ConfigRef, resource: Json) -> None:
         """We wrote a config's status; the watch will bring the same a little later."""
         if self.configs.get(ref) is not None:
-            self._note_status(ref, resource)
+            self._note(ref, resource)
 
     async def relist(self, list_configs: Callable[[], Awaitable[list[Json]]]) -> set[ConfigRef]:
         """Make the index what a list says, and return the configs that it did not hold so.
@@ -88,7 +106,7 @@ class State:
         """
         self._changed_during_list = set()
         try:
-            resources = {_ref(resource): resource for resource in await list_configs()}
+            resources = {config_ref(resource): resource for resource in await list_configs()}
             newer = self._changed_during_list
         finally:
             self._changed_during_list = None
@@ -100,20 +118,31 @@ class State:
             (resource for ref, resource in listed.items() if ref not in refs_kept), keep=kept
         )
         for ref, resource in listed.items():
-            self._note_status(ref, resource)
+            self._note(ref, resource)
+        self.watch.show(resources.values())
         for ref in self.statuses.keys() - listed.keys() - newer:
             self._forget(ref)
         self.listed = True
         refs = {entry.ref for entry in before} | {entry.ref for entry in self.configs}
         return {ref for ref in refs if before.get(ref) != self.configs.get(ref)}
 
+    def plans_of(self, ref: ConfigRef) -> Plans | None:
+        """The plans that a config's pods run with; None before the first scan."""
+        return None if self.plans is None else self.plans.get(ref, {})
+
     def secrets(self, namespace: str) -> Mapping[str, SecretState]:
-        """What is known of the Secrets that the configs of a namespace name; the rest is not."""
+        """What is known of the Secrets that the configs of a namespace name.
+
+        A name that is not among them is looked for by nobody.
+        """
         known = {}
         for entry in self.configs.namespaces.get(namespace, {}).values():
-            state = self._secret_states.get(entry.ref, SecretState.UNKNOWN)
-            if entry.plan and entry.plan.secret_name and state is not SecretState.UNKNOWN:
-                known[entry.plan.secret_name] = state
+            absent = self._absent_secrets.get(entry.ref)
+            for name in referenced_secrets(entry, self.settings):
+                if absent is not None:
+                    known[name] = SecretState.ABSENT if name in absent else SecretState.PRESENT
+                else:
+                    known.setdefault(name, SecretState.UNKNOWN)
         return known
 
     def _is_as_listed(self, entry: IndexedConfig, resource: Json) -> bool:
@@ -122,13 +151,14 @@ class State:
         same = (generation, _uid(resource)) == (entry.config.generation, self._uids.get(entry.ref))
         return same and generation is not None
 
-    def _note_status(self, ref: ConfigRef, resource: Json) -> None:
+    def _note(self, ref: ConfigRef, resource: Json) -> None:
         self.statuses[ref] = raw.mapping(resource, "status")
-        self._secret_states[ref] = secret_state(resource)
+        self._absent_secrets[ref] = absent_secrets(resource)
         self._uids[ref] = _uid(resource)
+        self._versions[ref] = str(raw.mapping(resource, "metadata").get("resourceVersion"))
 
     def _forget(self, ref: ConfigRef) -> None:
-        for known in (self.statuses, self._secret_states, self._uids):
+        for known in (self.statuses, self._absent_secrets, self._uids, self._versions):
             known.pop(ref, None)
 
     def _touched(self, ref: ConfigRef) -> None:
@@ -140,6 +170,7 @@ def _uid(resource: Json) -> str:
     return str(raw.mapping(resource, "metadata").get("uid") or "")
 
 
-def _ref(resource: Json) -> ConfigRef:
+def config_ref(resource: Json) -> ConfigRef:
+    """Which config a resource is."""
     metadata = raw.mapping(resource, "metadata")
     return ConfigRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final, TypeAlias
 
-from shield_operator import names, raw
+from shield_operator import raw
+from shield_operator.drift import Plans, PodCounts
 from shield_operator.model import Json, SecretState
-from shield_operator.selection import IndexedConfig
+from shield_operator.selection import IndexedConfig, is_cluster_default
 from shield_operator.settings import Settings
 
 READY: Final = "Ready"
+UP_TO_DATE: Final = "UpToDate"
 
 
 class ReadyReason(StrEnum):
@@ -23,6 +25,13 @@ class ReadyReason(StrEnum):
     ACCEPTED = "Accepted"
     INVALID = "Invalid"
     SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105  # a reason
+
+
+class UpToDateReason(StrEnum):
+    """Why a config's pods are up to date, or not."""
+
+    ALL_CURRENT = "AllCurrent"
+    OUTDATED_PODS = "OutdatedPods"
 
 
 _LONGEST_MESSAGE: Final = 32768
@@ -35,6 +44,7 @@ class Ready:
 
     reason: ReadyReason
     message: str
+    type: ClassVar = READY
 
     @property
     def status(self) -> str:
@@ -42,20 +52,31 @@ class Ready:
         return "True" if self.reason is ReadyReason.ACCEPTED else "False"
 
 
+@dataclass(frozen=True, slots=True)
+class UpToDate:
+    """The ``UpToDate`` condition, but for its time."""
+
+    reason: UpToDateReason
+    message: str
+    type: ClassVar = UP_TO_DATE
+
+    @property
+    def status(self) -> str:
+        """``True`` or ``False``, as conditions spell it."""
+        return "True" if self.reason is UpToDateReason.ALL_CURRENT else "False"
+
+
+Condition: TypeAlias = Ready | UpToDate
+
+
 def referenced_secrets(entry: IndexedConfig, settings: Settings) -> tuple[str, ...]:
     """The Secrets to look for in the config's namespace.
 
     None for the cluster's default, whose pods look for it in namespaces of their own.
     """
-    if is_cluster_default(entry, settings) or entry.plan is None:
+    if is_cluster_default(entry.ref, settings) or entry.plan is None:
         return ()
-    keys = [entry.plan.secret_name] if entry.plan.secret_name else []
-    return tuple(dict.fromkeys([*keys, *entry.plan.mounted_secrets]))
-
-
-def is_cluster_default(entry: IndexedConfig, settings: Settings) -> bool:
-    """Whether this config is for every namespace that has none."""
-    return (entry.ref.namespace, entry.ref.name) == (settings.namespace, names.DEFAULT_CONFIG)
+    return entry.plan.secrets(entry.plan.secret_name)
 
 
 def ready(entry: IndexedConfig, secrets: Mapping[str, SecretState]) -> Ready:
@@ -66,58 +87,144 @@ def ready(entry: IndexedConfig, secrets: Mapping[str, SecretState]) -> Ready:
     if absent:
         return Ready(
             ReadyReason.SECRET_NOT_FOUND,
-            f"Secret {' and '.join(absent)} is not in namespace {entry.ref.namespace}: "
+            f"{_NAMES_BEGIN}{_BETWEEN_NAMES.join(absent)}{_NAMES_END}{entry.ref.namespace}: "
             "create it; until then new pods wait for it",
         )
     if entry.plan is not None and entry.plan.sidecar is None:
-        return Ready(ReadyReason.ACCEPTED, "pods get what mode None leaves: no sidecar")
+        message = "pods are wired and placed, without a sidecar (mode None)"
+        return Ready(ReadyReason.ACCEPTED, message)
     if entry.plan is not None and entry.plan.secret_name is None:
         message = "pods get the sidecar; without a Secret it answers every request with 401"
         return Ready(ReadyReason.ACCEPTED, message)
     return Ready(ReadyReason.ACCEPTED, "pods get the sidecar")
 
 
-def status_to_write(entry: IndexedConfig, condition: Ready, live: Json, now: datetime) -> Json:
+def up_to_date(counts: PodCounts) -> UpToDate | None:
+    """Whether the config's pods are as it would make them now; nothing where it makes none."""
+    if counts.outdated is None:
+        return None
+    if counts.outdated == 0:
+        return UpToDate(UpToDateReason.ALL_CURRENT, "every pod of this config has its present plan")
+    return UpToDate(
+        UpToDateReason.OUTDATED_PODS,
+        f"{counts.outdated} of {counts.injected} pods have another plan than the present one: "
+        "recreate them, for example with kubectl rollout restart",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A status, but for the times in it."""
+
+    conditions: tuple[Condition, ...]
+    fields: Mapping[str, Json]
+    kept: tuple[str, ...] = ()
+    """Types of conditions that stay as they are written."""
+
+
+def wanted_status(
+    entry: IndexedConfig,
+    secrets: Mapping[str, SecretState],
+    plans: Plans | None,
+    live: Json,
+) -> Wanted:
+    """What the status must say.
+
+    Args:
+        entry: the config.
+        secrets: what is known of the Secrets that it refers to.
+        plans: its pods; None before the first scan, when what is written of them stays.
+        live: the status as it is written.
+    """
+    conditions: list[Condition] = [ready(entry, secrets)]
+    fields: dict[str, Json] = {"observedGeneration": entry.config.generation}
+    if entry.plan is not None:
+        fields["injectionHash"] = entry.plan.fingerprint
+    if plans is None:
+        if "pods" in raw.mapping(live):
+            fields["pods"] = live["pods"]
+        return Wanted(tuple(conditions), fields, kept=(UP_TO_DATE,))
+    counts = PodCounts.of(plans, entry.plan.fingerprint if entry.plan else None)
+    fields["pods"] = {"injected": counts.injected}
+    if (condition := up_to_date(counts)) is not None:
+        fields["pods"]["outdated"] = counts.outdated
+        conditions.append(condition)
+    return Wanted(tuple(conditions), fields)
+
+
+def status_to_write(wanted: Wanted, live: Json, now: datetime) -> Json:
     """The status to apply, or None where the live one says the same already.
 
     ``lastTransitionTime`` moves only when the condition's status does.
     """
-    written = _condition(live)
-    since = written.get("lastTransitionTime")
-    if since is None or written.get("status") != condition.status:
-        since = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    wanted = {
-        "type": READY,
-        "status": condition.status,
-        "reason": condition.reason.value,
-        "message": condition.message,
-        "observedGeneration": entry.config.generation,
-        "lastTransitionTime": since,
-    }
-    fields: dict[str, Json] = {"observedGeneration": entry.config.generation}
-    if entry.plan is not None:
-        fields["injectionHash"] = entry.plan.fingerprint
-    known = ("observedGeneration", "injectionHash")
-    if written == wanted and all(raw.mapping(live).get(key) == fields.get(key) for key in known):
-        return None
-    return {**fields, "conditions": [wanted]}
+    conditions = []
+    for condition in wanted.conditions:
+        written = _condition(live, condition.type)
+        since = written.get("lastTransitionTime")
+        if since is None or written.get("status") != condition.status:
+            since = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        conditions.append(
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason.value,
+                "message": condition.message,
+                "observedGeneration": wanted.fields["observedGeneration"],
+                "lastTransitionTime": since,
+            }
+        )
+    conditions += [dict(found) for kind in wanted.kept if (found := _condition(live, kind))]
+    status = {**wanted.fields, "conditions": conditions}
+    return None if status == _ours(live) else status
 
 
-def secret_state(resource: Json) -> SecretState:
-    """What a config's status says of its Secret: known to every replica, whoever looked it up."""
+def news(wanted: Wanted, live: Json) -> tuple[Condition, ...]:
+    """The conditions that say something else than what is written."""
+    return tuple(
+        condition
+        for condition in wanted.conditions
+        if (written := _condition(live, condition.type)).get("reason") != condition.reason.value
+        or written.get("message") != condition.message
+    )
+
+
+def _ours(live: Json) -> Json:
+    """What of a live status is the operator's; the conditions of others are not."""
+    known = ("observedGeneration", "injectionHash", "pods")
+    found = {key: live[key] for key in known if key in raw.mapping(live)}
+    conditions = [_condition(live, kind) for kind in (READY, UP_TO_DATE)]
+    return {**found, "conditions": [one for one in conditions if one]}
+
+
+def absent_secrets(resource: Json) -> frozenset[str] | None:
+    """Which Secrets a config's status says are not there; None where it does not say.
+
+    Known to every replica, whoever looked them up.
+    """
     generation = raw.mapping(resource, "metadata").get("generation")
-    condition = _condition(raw.mapping(resource, "status"))
+    condition = _condition(raw.mapping(resource, "status"), READY)
     if condition.get("observedGeneration") != generation:
-        return SecretState.UNKNOWN
+        return None
     match condition.get("reason"):
         case ReadyReason.ACCEPTED.value:
-            return SecretState.PRESENT
+            return frozenset()
         case ReadyReason.SECRET_NOT_FOUND.value:
-            return SecretState.ABSENT
+            return frozenset(_named(str(condition.get("message"))))
         case _:
-            return SecretState.UNKNOWN
+            return None
 
 
-def _condition(status: Json) -> Mapping[str, Json]:
+_NAMES_BEGIN: Final = "Secret "
+_NAMES_END: Final = " is not in namespace "
+_BETWEEN_NAMES: Final = " and "
+
+
+def _named(message: str) -> list[str]:
+    """The names in a message of `ready`; a name has no blank in it, so there is no doubt."""
+    listed = message.removeprefix(_NAMES_BEGIN).partition(_NAMES_END)[0]
+    return listed.split(_BETWEEN_NAMES)
+
+
+def _condition(status: Json, kind: str) -> Mapping[str, Json]:
     conditions = raw.items(status, "conditions")
-    return next((one for one in conditions if one.get("type") == READY), {})
+    return next((one for one in conditions if one.get("type") == kind), {})

@@ -21,7 +21,7 @@ _VOLUMES: Final = (names.TMP_VOLUME, names.NO_TOKEN_VOLUME, names.PAYLOAD_VOLUME
 
 def source(pod: Json) -> str | None:
     """The config that the pod was injected by, ``namespace/name``; None where it was not."""
-    if mark := pods.mark(pod):
+    if mark := pods.mark(pod) or pods.stage_mark(pod):
         return mark.partition("@")[0]
     if names.INJECTED_LABEL not in pods.labels(pod):
         return None

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from shield_operator import names, raw
+from shield_operator.certificates import split_certificates
 from shield_operator.model import Json
 from shield_operator.selection import excluded_namespaces
 from shield_operator.settings import FailurePolicy, Settings
@@ -75,12 +76,18 @@ def configuration(settings: Settings, ca_bundle: bytes, owner_uid: str) -> Json:
     }
 
 
+_NAMES: Final = (names.NAMESPACE_WEBHOOK, names.POD_WEBHOOK)
+
 _ENFORCER_OFF: Final = {"admissions.enforcer/disabled": "true"}
 """Keeps a managed cluster's admissions enforcer from adding selectors that we would take out."""
 
 
 def _encoded(ca_bundle: bytes) -> str:
     return base64.b64encode(ca_bundle).decode("ascii")
+
+
+def _decoded(ca_bundle: Json) -> bytes:
+    return base64.b64decode(ca_bundle) if isinstance(ca_bundle, str) else b""
 
 
 def client_config(settings: Settings, ca_bundle: bytes) -> Json:
@@ -165,15 +172,22 @@ def _identity(item: Json) -> Json:
     return item.get("uid") or item.get("name")
 
 
-def carries(live: Json, ca_bundle: bytes) -> bool:
-    """Whether both of our webhooks are there and trust this authority."""
-    encoded = _encoded(ca_bundle)
-    trusting = {
-        hook.get("name")
+def ca_bundles(live: Json) -> tuple[bytes, ...]:
+    """The CA bundle, PEM, of each of our webhooks that is there."""
+    return tuple(
+        _decoded(raw.mapping(hook, "clientConfig").get("caBundle"))
         for hook in raw.items(live, "webhooks")
-        if raw.mapping(hook, "clientConfig").get("caBundle") == encoded
-    }
-    return {names.NAMESPACE_WEBHOOK, names.POD_WEBHOOK} <= trusting
+        if hook.get("name") in _NAMES
+    )
+
+
+def carries(live: Json, authorities: bytes) -> bool:
+    """Whether both of our webhooks are there and trust all of these authorities."""
+    bundles = ca_bundles(live)
+    wanted = set(split_certificates(authorities))
+    return len(bundles) == len(_NAMES) and all(
+        wanted <= set(split_certificates(bundle)) for bundle in bundles
+    )
 
 
 def foreign_match_conditions(live: Json, wanted: Json) -> Iterator[tuple[str, str]]:

@@ -27,20 +27,6 @@ from support import (
 )
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"  # a path
-STRICT = {
-    "name": "web",
-    "image": "example.com/web:1",
-    "resources": {
-        "requests": {"cpu": "100m", "memory": "64Mi"},
-        "limits": {"cpu": "1", "memory": "1Gi"},
-    },
-    "securityContext": {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    },
-}
 
 
 def without_host_ipc(config: dict[str, Any]) -> dict[str, Any]:
@@ -87,8 +73,8 @@ def test_webhooks_before_and_after_ours_lead_to_no_duplicate(
     """The one after ours changes the pod, so that the API server asks us a second time."""
     use(control_plane, shielded, CONFIGS[kind])
     with (
-        Neighbour(control_plane, "a-neighbour", shielded, "-"),
-        Neighbour(control_plane, "z-neighbour", shielded, "-"),
+        Neighbour(control_plane, "a-neighbour", shielded),
+        Neighbour(control_plane, "z-neighbour", shielded),
     ):
 
         def both_are_asked() -> Any:  # a new webhook configuration takes a moment
@@ -109,6 +95,45 @@ def test_webhooks_before_and_after_ours_lead_to_no_duplicate(
     variables = [variable["name"] for variable in web["env"]]
     assert variables == ["PYTHONPATH", "OPENAI_BASE_URL", "SEED", "HOME"]
     assert web["env"][0]["value"] == "/opt/connector"
+
+
+def meddle(pod: Any) -> None:
+    """What mirrors of registries, policies and wrappers of commands do to every pod."""
+    pod["metadata"].setdefault("labels", {})["meddled"] = "with"
+    for volume in pod["spec"].get("volumes") or []:
+        if "emptyDir" in volume:
+            volume["emptyDir"]["sizeLimit"] = "32Mi"
+    for container in [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]:
+        container["image"] = container["image"].replace("example.com", "mirror.example.com")
+        container["imagePullPolicy"] = "Always"
+        container["command"] = ["wrapper"]
+
+
+@pytest.mark.parametrize("kind", ["everything", "everything-but-the-sidecar"])
+def test_what_a_webhook_after_ours_does_to_our_containers_is_no_conflict(
+    control_plane: ControlPlane, shielded: str, kind: str
+) -> None:
+    use(control_plane, shielded, CONFIGS[kind])
+    path = f"/api/v1/namespaces/{shielded}/pods?dryRun=All"
+    with Neighbour(control_plane, "z-neighbour", shielded, meddle):
+
+        def meddled() -> Any:
+            pod = create(control_plane, path, examples.pod())
+            return pod if "meddled" in pod["metadata"]["labels"] else None
+
+        pod = eventually(meddled)
+        assert pod["metadata"]["labels"] == {"llm-shield.io/injected": "true", "meddled": "with"}
+        found = containers(pod)
+        assert len(found) == len(set(found))
+        # And so for a copy of the pod, after its config has changed.
+        other = examples.PAYLOAD_IMAGE.replace("1" * 64, "2" * 64)
+        config = CONFIGS[kind]
+        payload = {**config["spec"]["payload"], "image": other}
+        use(control_plane, shielded, {**config, "spec": {**config["spec"], "payload": payload}})
+        copied = {"metadata": {"name": "copy"}, "spec": pod["spec"]}
+        restored = create(control_plane, path, copied)
+        assert containers(restored) == found
+        assert "llm-shield.io/injection-skipped" not in restored["metadata"].get("labels", {})
 
 
 # --- The API server's own plugins -----------------------------------------------------------------
@@ -166,7 +191,7 @@ def test_a_restricted_namespace_with_a_quota_and_limits_admits_the_result(
     )
     path = f"/api/v1/namespaces/{shielded}/resourcequotas/quota"
     eventually(lambda: get(control_plane, path).get("status", {}).get("hard"))
-    status, pod = create_pod(control_plane, shielded, examples.pod(containers=[STRICT]))
+    status, pod = create_pod(control_plane, shielded, examples.pod(containers=[examples.STRICT]))
     assert status == HTTPStatus.CREATED, pod
     assert pod["metadata"]["labels"]["llm-shield.io/injected"] == "true"
     for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:

@@ -48,10 +48,12 @@ REFUSED = list(Fixture.all("refused"))
 
 
 @pytest.fixture(scope="module")
-def cluster(control_plane: ControlPlane) -> ControlPlane:
-    assert control_plane.kubectl("apply", "-f", str(GENERATED)).stderr == ""  # no warnings
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{NAME}", "--timeout=30s")
-    return control_plane
+def cluster() -> Iterator[ControlPlane]:
+    """A control plane where no operator writes statuses."""
+    with ControlPlane.start() as running:
+        assert running.kubectl("apply", "-f", str(GENERATED)).stderr == ""  # no warnings
+        running.kubectl("wait", "--for=condition=Established", f"crd/{NAME}", "--timeout=30s")
+        yield running
 
 
 def create(

@@ -36,6 +36,7 @@ def test_while_the_operator_is_down_only_pods_that_asked_are_refused(
         wait_reason(own_control_plane, "shop", "shield", "Accepted")
         _, pod = create_pod(own_control_plane, "shop", examples.pod())
         assert has_sidecar(pod)
+        assert operator.interrupt() == 0
     status, answer = create_pod(own_control_plane, "shop", examples.pod())
     assert status == HTTPStatus.INTERNAL_SERVER_ERROR
     assert 'failed calling webhook "namespace.inject.llm-shield.io"' in answer["message"]
@@ -47,6 +48,10 @@ def test_while_the_operator_is_down_only_pods_that_asked_are_refused(
     )
     with OperatorProcess(own_control_plane) as successor:
         successor.wait_ready()
+        url = f"https://127.0.0.1:{successor.webhook_port}/inject"  # not its predecessor's
+        eventually(
+            lambda: get(own_control_plane, WEBHOOKS)["webhooks"][0]["clientConfig"]["url"] == url
+        )
         _, pod = create_pod(own_control_plane, "shop", examples.pod())
         assert has_sidecar(pod)
 

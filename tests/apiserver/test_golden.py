@@ -12,10 +12,17 @@ import pytest
 from controlplane import ControlPlane
 from golden.cases import CASES, Case
 from localoperator import OperatorProcess, install
-from shield_operator import raw
 from shield_operator.model import is_dns_subdomain
 from shield_operator.selection import is_opted_in
-from support import WebhookClient, apply, create_pod, make_namespace, operations, wait_reason
+from support import (
+    WebhookClient,
+    apply,
+    create_pod,
+    holds,
+    make_namespace,
+    operations,
+    wait_reason,
+)
 
 
 class Clusters:
@@ -120,7 +127,7 @@ def test_the_api_server_takes_the_result(case: Case, clusters: Clusters) -> None
     assert status == HTTPStatus.CREATED, json.dumps(pod)
     assert outcome(pod) == outcome(case.expected)
     assert names(pod) == names(case.expected)
-    assert raw.holds(shape(pod), shape(case.expected))
+    assert holds(shape(pod), shape(case.expected))
 
 
 def shape(pod: Any) -> Any:

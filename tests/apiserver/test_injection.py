@@ -22,18 +22,6 @@ from support import (
     wait_reason,
 )
 
-STRICT = {
-    "name": "web",
-    "image": "example.com/web:1",
-    "securityContext": {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    },
-}
-"""A container that Pod Security "restricted" admits."""
-
 
 @pytest.fixture
 def shielded(control_plane: ControlPlane, operator: OperatorProcess, namespace: str) -> str:
@@ -199,7 +187,7 @@ def test_system_namespaces_are_always_out(
             lambda: get(control_plane, f"/api/v1/namespaces/{excluded}/serviceaccounts/default")
         )
         path = f"/api/v1/namespaces/{excluded}/pods?dryRun=All"
-        pod = create(control_plane, path, examples.pod(labels=INJECT, containers=[STRICT]))
+        pod = create(control_plane, path, examples.pod(labels=INJECT, containers=[examples.STRICT]))
         assert not has_sidecar(pod)
     finally:
         control_plane.kubectl("label", "namespace", excluded, "llm-shield.io/inject-")

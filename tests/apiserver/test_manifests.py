@@ -34,7 +34,7 @@ def test_kustomize_builds_the_same(control_plane: ControlPlane) -> None:
 def test_every_rule_has_its_reason_beside_it() -> None:
     lines = (ROOT / "manifests" / "base" / "rbac.yaml").read_text(encoding="utf-8").splitlines()
     rules = [number for number, line in enumerate(lines) if line.startswith("  - apiGroups:")]
-    assert len(rules) == 9
+    assert len(rules) == 12
     assert all(lines[number - 1].startswith("  # ") for number in rules)
 
 
@@ -55,8 +55,8 @@ def test_names_and_version_agree_with_the_code() -> None:
     assert container["image"] == f"{names.OPERATOR}:{__version__}"
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"webhook": Settings().webhook_port, "health": Settings().health_port}
-    (role,) = [r for r in installed("Role")["rules"] if r.get("resourceNames")]
-    assert role["resourceNames"] == [names.TLS_SECRET]
+    named = [r["resourceNames"] for r in installed("Role")["rules"] if r.get("resourceNames")]
+    assert named == [[names.TLS_SECRET], [names.OPERATOR]]
 
 
 def test_the_api_server_admits_the_operators_own_pods(own_control_plane: ControlPlane) -> None:

@@ -94,7 +94,7 @@ def test_a_config_without_a_sidecar_says_so(control_plane: ControlPlane, namespa
     rules: Any = {"mode": "None", "scheduling": {"nodeSelector": {"pool": "a"}}}
     apply(control_plane, examples.config(namespace=namespace, image=None, **rules))
     condition = wait_reason(control_plane, namespace, "shield", "Accepted")
-    assert "no sidecar" in condition["message"]
+    assert "without a sidecar" in condition["message"]
 
 
 def test_a_status_is_written_once_a_change(control_plane: ControlPlane, namespace: str) -> None:
@@ -139,7 +139,7 @@ def test_conditions_of_others_stay(control_plane: ControlPlane, namespace: str) 
     apply(control_plane, examples.config(namespace=namespace, port=9000))
     wait_reason(control_plane, namespace, "shield", "Accepted")
     conditions = live(control_plane, namespace)["status"]["conditions"]
-    assert {one["type"] for one in conditions} == {"Ready", "Reviewed"}
+    assert {one["type"] for one in conditions} == {"Ready", "UpToDate", "Reviewed"}
 
 
 def test_the_clusters_default_needs_no_secret_of_its_own(control_plane: ControlPlane) -> None:

@@ -127,7 +127,7 @@ GONE = {
     "forged-annotations": 7,
     "owned-pod-with-stale-label": ["-     llm-shield.io/injection-skipped: host-network"],
     "payload-path-already-first": ["-       value: /opt/connector:/opt/extra"],
-    "payload-there-already": 47,
+    "payload-there-already": 50,
     "pull-secrets": ["-   - name: shared"],
     "rules-beside-the-users-own": [
         "-   - key: team",

@@ -1,15 +1,18 @@
 """Each golden case, through the decision and the patch, and then again."""
 
 import copy
+import functools
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from definition import FIELDS, schema_of
 from golden.cases import CASES, FILES, SETTINGS, Case, is_denied, reason_text
 from shield_operator.decision import Decision, decide
 from shield_operator.patch import apply, operations
-from unit.test_model_parity import FIELDS
 
 Outcome = tuple[Any, str]
 
@@ -58,23 +61,39 @@ def test_a_case_is_complete_and_has_a_namespace_of_its_own(case: Case) -> None:
 # --- No field without a golden case ---------------------------------------------------------------
 
 SEALS = ("llm-shield.io/injection-hash", "llm-shield.io/config-generation")
+ABSENT: Any = object()
 
 
-def without(value: Any, keys: list[str]) -> Any:
-    """`value` without the field at that path; the same object where it has none."""
+def changed_at(value: Any, keys: list[str], change: Callable[[Any], Any]) -> Any:
+    """`value` with another content in the field at that path, wherever it has the field."""
     key, rest = keys[0], keys[1:]
     name = key.removesuffix("[]")
     if not isinstance(value, dict) or name not in value:
         return value
     if not rest:
-        return {other: below for other, below in value.items() if other != name}
-    below = value[name]
+        other = change(value[name])
+        kept = {field: below for field, below in value.items() if field != name}
+        return kept if other is ABSENT else {**kept, name: other}
     if key == name:
-        changed = without(below, rest)
-        return value if changed is below else {**value, name: changed}
-    entries = [without(entry, rest) for entry in below]
-    same = all(new is old for new, old in zip(entries, below, strict=True))
-    return value if same else {**value, name: entries}
+        return {**value, name: changed_at(value[name], rest, change)}
+    return {**value, name: [changed_at(entry, rest, change) for entry in value[name]]}
+
+
+def changes(path: str) -> Iterator[Callable[[Any], Any]]:
+    """Ways to give the field another content: to leave it out, and for a leaf other values."""
+    yield lambda _: ABSENT
+    match schema_of(path):
+        case {"enum": choices}:
+            for choice in choices:
+                yield functools.partial(lambda choice, _: choice, choice)
+        case {"type": "string"}:
+            yield lambda text: text.replace("0" * 64, "2" * 64).replace("1" * 64, "2" * 64)
+            yield lambda text: f"{text}2"
+            yield lambda text: f"/other{text}"
+            yield lambda _: "spec.nodeName"
+            yield lambda _: "requests.memory"
+        case {"type": "integer"}:
+            yield lambda number: number + 1
 
 
 def visible(found: Outcome) -> Any:
@@ -90,11 +109,30 @@ def visible(found: Outcome) -> Any:
     return pod, reason
 
 
+def fingerprint(found: Outcome) -> str:
+    pod, _ = found
+    return str((pod["metadata"].get("annotations") or {}).get("llm-shield.io/injection-hash"))
+
+
 @pytest.mark.parametrize("path", FIELDS)
 def test_each_field_of_the_definition_changes_a_golden_case(path: str) -> None:
-    for case in CASES:
+    """And the fingerprint with it, but for the selector.
+
+    That the config becomes invalid is no change, unless nothing else could happen.
+    """
+    is_leaf = not {"properties", "items"} & schema_of(path).keys()
+    has_other_values = not path.endswith(("matchFields[].key", "seccompProfile.type"))
+    for case, change in itertools.product(CASES, changes(path)):
         configs = case.configs
-        changed = [without(config, path.split(".")) for config in configs]
-        if changed != configs and visible(outcome(case, changed)) != visible(outcome(case)):
+        changed = [changed_at(config, path.split("."), change) for config in configs]
+        if changed == configs:
+            continue
+        before, after = outcome(case), outcome(case, changed)
+        if is_leaf and has_other_values and "invalid-sidecar-config" in after[1]:
+            continue
+        if visible(before) != visible(after):
+            both_injected = before[1].startswith("injected") and after[1].startswith("injected")
+            if both_injected and not path.startswith("spec.podSelector"):
+                assert fingerprint(before) != fingerprint(after)
             return
     pytest.fail(f"no case would notice if {path} had no effect")

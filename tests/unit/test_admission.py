@@ -15,7 +15,9 @@ import examples
 from examples import config, pod
 from shield_operator import admission
 from shield_operator.admission import AdmissionServer
+from shield_operator.authentication import Authentication
 from shield_operator.cluster import Cluster
+from shield_operator.lookup import SecretLookup
 from shield_operator.metrics import Metrics
 from shield_operator.rotation import SharedCertificate
 from shield_operator.state import State
@@ -32,9 +34,20 @@ class Replica:
         self.state = State(settings)
         self.state.listed = True
         self.metrics = Metrics()
-        certificate = SharedCertificate(cast("Cluster", None), settings)
-        self.server = AdmissionServer(self.state, self.metrics, certificate, host="127.0.0.1")
+        self.lookup = SecretLookup(self.secret_exists)
+        self.asked: list[str] = []
+        self.server = AdmissionServer(
+            self.state,
+            self.metrics,
+            SharedCertificate(cast("Cluster", None), settings),
+            Authentication(settings),
+            host="127.0.0.1",
+        )
         self.handler = handler
+
+    async def secret_exists(self, namespace: str, name: str) -> bool:
+        self.asked.append(f"{namespace}/{name}")
+        return False
 
     def answer(self, content: bytes) -> web.Response:
         async def run() -> web.Response:
@@ -127,7 +140,7 @@ def through_the_handler(replica: Replica) -> Handler:
     async def handler(body: Any) -> Any:
         warnings: list[str] = []
         found = kopf.Patch(body=body["request"]["object"])
-        admission.inject(replica.state, found, warnings)
+        await admission.inject(replica.state, replica.lookup, found, warnings)
         encoded = base64.b64encode(json.dumps(found.as_json_patch()).encode()).decode()
         response = {"uid": "u", "allowed": True, "patch": encoded, "warnings": warnings}
         return {"response": response}
@@ -203,3 +216,26 @@ def test_what_cannot_be_read_is_counted_and_logged(caplog: pytest.LogCaptureFixt
     assert replica.answer(b"garbage").status == 400
     assert counted(replica) == {("unreadable", ""): 1}
     assert "a request was refused: the body is not JSON" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("a_pod", "a_config", "asked"),
+    [
+        (pod(), config(), []),
+        (pod(annotations={"llm-shield.io/keys-secret": "keys"}), config(), []),
+        (pod(annotations={"llm-shield.io/keys-secret": "own"}), config(), ["shop/own"]),
+        (pod(), config("default", "llm-shield-system"), ["shop/keys"]),
+        (pod(), config("default", "llm-shield-system", secretName=None), []),
+        (pod(hostNetwork=True), config("default", "llm-shield-system"), []),
+    ],
+)
+def test_only_secrets_that_no_status_tells_of_are_asked_for(
+    a_pod: Any, a_config: Any, asked: list[str]
+) -> None:
+    replica = Replica(None)
+    replica.state.config_changed(a_config)
+    replica.handler = through_the_handler(replica)
+    response = json.loads(replica.answer(WebhookClient.body("shop", a_pod)).text or "")["response"]
+    assert replica.asked == asked
+    warned = [line for line in response["warnings"] if "is not in namespace shop" in line]
+    assert len(warned) == len(asked)

@@ -5,7 +5,7 @@ import contextlib
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -14,13 +14,15 @@ import pytest
 
 from shield_operator.certificates import (
     LEAF_LIFETIME,
+    OVERLAP,
     Bundle,
     CertificateError,
     ascii_host,
     issue_bundle,
     read_bundle,
-    renew_leaf,
+    split_certificates,
 )
+from shield_operator.certificates.issuing import issue_leaf
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 HOSTS = ("llm-shield-operator.llm-shield-system.svc", "127.0.0.1", "::1")
@@ -46,7 +48,7 @@ def test_openssl_trusts_the_leaf_by_its_authority(tmp_path: Path) -> None:
     server_context.load_cert_chain(chain)
     client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client_context.verify_flags |= ssl.VERIFY_X509_STRICT
-    client_context.load_verify_locations(cadata=bundle.authority.certificate.decode())
+    client_context.load_verify_locations(cadata=bundle.signer.decode())
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = server_context.wrap_bio(to_server, to_client, server_side=True)
     client = client_context.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
@@ -58,35 +60,87 @@ def test_openssl_trusts_the_leaf_by_its_authority(tmp_path: Path) -> None:
 
 
 def test_each_authority_has_a_name_of_its_own(bundle: Bundle) -> None:
-    assert issue_bundle(HOSTS, NOW).authority.certificate != bundle.authority.certificate
+    assert issue_bundle(HOSTS, NOW).signer != bundle.signer
 
 
-def test_a_renewed_leaf_keeps_the_authority(bundle: Bundle) -> None:
-    later = NOW + timedelta(days=70)
-    renewed = renew_leaf(bundle.authority, HOSTS, later)
-    assert renewed.authority == bundle.authority
-    assert renewed.leaf_validity.not_after == later + LEAF_LIFETIME
+def step(bundle: Bundle, now: datetime, *live: bytes, hosts: Sequence[str] = HOSTS) -> Bundle:
+    found = bundle.next(hosts, now, live)
+    assert found is not None
+    assert read_bundle(found[0].as_secret_data()) == found[0]
+    return found[0]
+
+
+def why(bundle: Bundle, now: datetime, *, hosts: Sequence[str] = HOSTS) -> str:
+    found = bundle.next(hosts, now, ())
+    assert found is not None
+    return found[1]
 
 
 def test_a_leaf_is_renewed_with_a_third_of_its_time_left(bundle: Bundle) -> None:
-    assert bundle.why_renew(HOSTS, NOW + timedelta(days=59)) is None
-    assert "is good from" in (bundle.why_renew(HOSTS, NOW + timedelta(days=61)) or "")
-    assert "is good from" in (bundle.why_renew(HOSTS, NOW - timedelta(days=1)) or "")
-    assert bundle.why_renew([*HOSTS, "new.svc"], NOW) == "it is not for new.svc"
+    assert bundle.next(HOSTS, NOW + timedelta(days=59), ()) is None
+    later = NOW + timedelta(days=61)
+    assert "it is good from" in why(bundle, later)
+    renewed = step(bundle, later)
+    assert renewed.authorities == bundle.authorities
+    assert renewed.issuer == bundle.issuer
+    assert renewed.leaf_validity.not_after == later + LEAF_LIFETIME
+    assert renewed.next(HOSTS, later, ()) is None
 
 
-def test_an_authority_that_is_not_good_now_is_replaced(bundle: Bundle) -> None:
-    assert bundle.why_replace(NOW) is None
-    assert bundle.why_replace(NOW + timedelta(days=3649)) is None
-    for moment in (NOW + timedelta(days=3651), NOW - timedelta(days=1)):
-        assert "its authority is good from" in (bundle.why_replace(moment) or "")
+def test_a_leaf_is_issued_for_new_hosts_and_keeps_the_others(bundle: Bundle) -> None:
+    assert why(bundle, NOW, hosts=["new.svc"]) == "it is not for new.svc"
+    assert step(bundle, NOW, hosts=["new.svc"]).hosts == {*HOSTS, "new.svc"}
+
+
+def test_an_authority_is_replaced_in_three_steps(bundle: Bundle) -> None:
+    """Announced beside the old one, then it signs the leaf, then the old one goes."""
+    later = NOW + timedelta(days=3650 - 179)
+    assert "its authority is good from" in why(bundle, later)
+    announced = step(bundle, later)
+    new = announced.issuer.certificate
+    assert announced.authorities == (bundle.signer, new)
+    assert announced.leaf == bundle.leaf
+    assert announced.next(HOSTS, later, [bundle.signer]) is None  # until it is published
+
+    overlapping = step(announced, later, bundle.signer, new)
+    assert overlapping.authorities == (new, bundle.signer)
+    assert overlapping.leaf != bundle.leaf
+    assert overlapping.next(HOSTS, later + OVERLAP - timedelta(seconds=1), [new]) is None
+
+    settled = step(overlapping, later + OVERLAP)
+    assert settled.authorities == (new,)
+    assert settled.leaf == overlapping.leaf
+    assert settled.next(HOSTS, later + OVERLAP, [new]) is None
+
+
+@pytest.mark.parametrize("moment", [NOW + timedelta(days=3651), NOW - timedelta(days=1)])
+def test_an_authority_that_is_not_good_now_is_replaced(bundle: Bundle, moment: datetime) -> None:
+    assert "its authority is good from" in why(bundle, moment)
+
+
+def test_a_leaf_never_outlives_its_authority(bundle: Bundle) -> None:
+    late = NOW + timedelta(days=3650 - 40)
+    leaf = issue_leaf(bundle.issuer, HOSTS, late)
+    data = {**bundle.as_secret_data(), "tls.crt": leaf.certificate, "tls.key": leaf.key}
+    assert read_bundle(data).leaf_validity.not_after == NOW + timedelta(days=3650)
+
+
+def test_certificates_are_split_whatever_stands_around_them(bundle: Bundle) -> None:
+    one, other = bundle.signer, issue_bundle(HOSTS, NOW).signer
+    junk = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    assert split_certificates(b"# a\n" + one + junk + other.replace(b"\n", b"\r\n") + one) == (
+        one,
+        other,
+    )
+    for nothing in (b"", b"\0", b"garbage", junk, b"-----BEGIN CERTIFICATE-----"):
+        assert split_certificates(nothing) == ()
 
 
 @pytest.mark.parametrize("name", ["xn--bcher-kva.example", "0:0:0:0:0:0:0:1", "10.0.0.1"])
 def test_hosts_come_back_in_the_form_that_settings_have_them(name: str) -> None:
     found = read_bundle(issue_bundle([name], NOW).as_secret_data())
     assert found.hosts == {ascii_host(name)}
-    assert found.why_renew([ascii_host(name)], NOW) is None
+    assert found.next([ascii_host(name)], NOW, ()) is None
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import examples
-from examples import config, decided, index, pod
+from examples import config, decided, index, plan, pod
 from shield_operator import decision
 from shield_operator.decision import Ignore, Inject, Skip, SkipReason, decide
 from shield_operator.model import SecretState
+from shield_operator.patch import apply, operations
 from shield_operator.plan import ClusterVersion
 from shield_operator.selection import ConfigIndex
 
@@ -23,6 +24,7 @@ OURS = {"name": "llm-shield-proxy", "image": "i", "env": [MARK], "restartPolicy"
 FOREIGN = {"name": "llm-shield-proxy", "image": "i"}
 WEB = {"name": "web", "image": "example.com/web:1"}
 PAYLOAD = {"image": examples.PAYLOAD_IMAGE, "mountPath": "/opt/connector"}
+STAGE = plan(payload=PAYLOAD).stage
 RULES: dict[str, Any] = {
     "mode": "None",
     "image": None,
@@ -55,6 +57,10 @@ PODS: dict[str, dict[str, Any]] = {
     "names no container": {"annotations": {"llm-shield.io/container": "wbe"}},
     "names our container": {"annotations": {"llm-shield.io/container": "llm-shield-proxy"}},
     "sets command": {"containers": [{**WEB, "command": ["serve"]}]},
+    "our stage": {
+        "initContainers": [{"name": "llm-shield-payload-stage", "image": "old", "env": [MARK]}]
+    },
+    "stage, not init": {"containers": [WEB, STAGE]},
     "foreign stage": {"initContainers": [{"name": "llm-shield-payload-stage", "image": "i"}]},
     "names the config": {"annotations": {"llm-shield.io/config": "shield"}},
     "foreign container": {"containers": [WEB, FOREIGN]},
@@ -87,6 +93,7 @@ CONFIGS: dict[str, list[dict[str, Any]]] = {
     "wiring": [config(application={"args": [{"name": "--seed", "value": "0"}]})],
     "no target": [config(application={"container": "chat"})],
     "payload": [config(payload=PAYLOAD)],
+    "staged": [config(payload=PAYLOAD, mode="None")],
     "rules": [config(**RULES)],
 }
 
@@ -320,6 +327,39 @@ def test_a_job_is_warned_of_a_plain_sidecar_only() -> None:
     assert decided(job).warnings == ()
     (warning,) = decided(job, [config(mode="Container")]).warnings
     assert "the Job will not complete" in warning
+
+
+def test_what_others_do_to_a_wired_pod_is_no_obstacle_the_second_time() -> None:
+    """Without a sidecar nothing in the pod is ours for sure, and another webhook may come after."""
+    wiring = [config(mode="None", application={"args": [{"name": "--seed", "value": "0"}]})]
+    before = pod()
+    found = decided(before, wiring)
+    apply(before, found)
+    before["spec"]["containers"][0]["command"] = ["wrapper"]
+    again = decided(before, wiring)
+    assert isinstance(again, Inject)
+    assert operations(before, again) == []
+    before["spec"]["containers"][0]["args"] = []
+    assert skip(decided(before, wiring)).reason is SkipReason.COMMAND_OVERRIDE
+
+
+def test_an_image_volume_that_a_cluster_pulls_by_its_own_policy_is_ours_all_the_same() -> None:
+    gate = examples.settings(K8S_FEATURE_GATES="ImageVolume=true")
+    configs = [config(payload=PAYLOAD, mode="None")]
+    before = pod()
+    apply(before, decided(before, configs, with_settings=gate))
+    before["spec"]["volumes"][0]["image"]["pullPolicy"] = "Always"
+    assert operations(before, decided(before, configs, with_settings=gate)) == []
+    before["spec"]["volumes"][0]["image"]["reference"] = "example.com/other:1"
+    found = skip(decided(before, configs, with_settings=gate))
+    assert found.reason is SkipReason.VOLUME_NAME_CONFLICT
+
+
+def test_a_stage_of_another_config_stays_and_is_warned_about() -> None:
+    copied = {"name": "llm-shield-payload-stage", "env": [{**MARK, "value": f"a/b@{'0' * 16}"}]}
+    found = decided(pod(initContainers=[copied]), [config(payload=PAYLOAD, mode="None")])
+    assert isinstance(found, Ignore)
+    assert "remove the payload from the template" in found.warnings[0]
 
 
 def test_a_sidecar_of_another_config_stays_and_is_warned_about() -> None:

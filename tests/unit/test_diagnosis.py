@@ -37,7 +37,7 @@ UNSEEN = Unseen("you may not")
 RBAC = Path(__file__).resolve().parents[2] / "manifests" / "base" / "rbac.yaml"
 
 
-def hooks(authority: bytes = BUNDLE.authority.certificate) -> Any:
+def hooks(authority: bytes = BUNDLE.signer) -> Any:
     return {
         "metadata": {"name": "llm-shield-operator"},
         **webhook.configuration(SETTINGS, authority, "uid"),
@@ -137,7 +137,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("webhooks", {"webhooks": {"webhooks": []}}, "both are missing"),
     ("CA bundle", {"webhooks": hooks(b"")}, "is not the authority in Secret"),
     ("CA bundle", {"tls_secret": {}}, "holds no ca.crt"),
-    ("certificate", {"tls_secret": {"tls.crt": b"x"}}, "tls.crt is not a certificate"),
+    ("certificate", {"tls_secret": {"tls.crt": b"x"}}, "tls.crt holds no certificate"),
     ("certificate", {"now": NOW + timedelta(days=61)}, "28 days from now"),
     ("certificate", {"now": NOW + timedelta(days=90)}, "it has ended at 2026-08-29"),
     ("certificate", {"now": NOW - timedelta(days=2)}, "it is good from 2026-05-30"),
@@ -172,12 +172,12 @@ def test_a_certificate_is_good_until_the_operator_should_have_renewed_it() -> No
 
 
 def test_during_a_change_of_the_authority_the_signer_counts() -> None:
-    new = issue_bundle(["x"], NOW).authority.certificate
-    both = {**BUNDLE.as_secret_data(), "ca.crt": BUNDLE.authority.certificate + new}
+    new = issue_bundle(["x"], NOW).signer
+    both = {**BUNDLE.as_secret_data(), "ca.crt": BUNDLE.signer + new}
     assert finding("CA bundle", tls_secret=both).mark is Mark.GOOD
-    live = hooks(new + BUNDLE.authority.certificate)
+    live = hooks(new + BUNDLE.signer)
     assert finding("CA bundle", webhooks=live).mark is Mark.GOOD
-    turned = {**both, "ca.crt": new + BUNDLE.authority.certificate}
+    turned = {**both, "ca.crt": new + BUNDLE.signer}
     assert finding("CA bundle", tls_secret=turned).mark is Mark.BAD
 
 
@@ -213,7 +213,7 @@ def test_outside_of_the_cluster_the_webhooks_are_judged_by_themselves() -> None:
     settings = examples.settings(
         WEBHOOK_URL="https://127.0.0.1:9443", FAILURE_POLICY="Ignore", WEBHOOK_TIMEOUT_SECONDS="9"
     )
-    live = webhook.configuration(settings, BUNDLE.authority.certificate, "uid")
+    live = webhook.configuration(settings, BUNDLE.signer, "uid")
     trusted = Connection(Served.TRUSTED, until=NOW + timedelta(days=30))
     outside = {"deployment": None, "webhooks": live, "answers": (), "connection": trusted}
     assert finding("webhooks", **outside).mark is Mark.GOOD

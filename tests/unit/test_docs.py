@@ -5,7 +5,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
+import examples
+from faults.catalogue import FAULTS
+from faults.document import DOCUMENT
 from shield_operator import names
 from shield_operator.decision import SkipReason
 from shield_operator.settings import Settings
@@ -29,9 +33,25 @@ def test_the_readme_lists_every_setting_with_its_default() -> None:
     assert rows == defaults
 
 
+def test_the_reliability_page_has_a_row_for_each_fault_and_the_soaks_figures() -> None:
+    """As `make test-faults` and `make soak` write them."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \| \d+ \|", text, re.MULTILINE)
+    assert rows == [fault.title for fault in FAULTS.values()]
+    assert "MiB for each 100,000 admissions" in text
+
+
 def test_the_readme_names_every_key_that_it_should() -> None:
-    for key in (names.INJECT_LABEL, names.CONFIG_ANNOTATION, names.KEYS_SECRET_ANNOTATION):
-        assert key in README
+    ours = {key for name, key in vars(names).items() if name.endswith(("_LABEL", "_ANNOTATION"))}
+    assert {key for key in ours if key.startswith(names.DOMAIN) and key not in README} == set()
+
+
+def test_the_readmes_config_is_valid_and_makes_a_plan() -> None:
+    (example,) = re.findall(r"```yaml\n(spec:.+?)```", README, re.DOTALL)
+    filled = example.replace("<64 hex digits>", "0" * 64)
+    spec = yaml.safe_load(filled)["spec"]
+    (entry,) = examples.index(examples.config(**spec))
+    assert entry.problems == ()
 
 
 CASES = (ROOT / "tests" / "cases.md").read_text(encoding="utf-8")

@@ -181,8 +181,11 @@ SENTENCES = yaml.safe_load(r"""
     spec.resources.requests.example.com/gpu is 1: example.com/gpu needs a limit of the same amount
 - spec: {resources: {limits: {example.com/gpu: 1500m}}}
   says: >-
-    spec.resources.limits.example.com/gpu is 1500m: it must be a whole number, as devices are
-    whole
+    spec.resources.limits.example.com/gpu is 1500m: it must be a whole number up to
+    9223372036854775
+- spec: {application: {args: [{name: --mode, value: --fast}, {name: --fast}]}}
+  says: >-
+    spec.application.args[0].value is '--fast', another argument's name: nobody could tell
 - spec: {resources: {limits: {hugepages-2Mi: 3Mi}}}
   says: >-
     spec.resources.limits.hugepages-2Mi is 3Mi: it must be whole pages of 2Mi
@@ -195,7 +198,7 @@ SENTENCES = yaml.safe_load(r"""
     it: set both or neither
 - spec: {secretMounts: [{name: ca, secretName: ca, mountPath: /tmp}]}
   says: >-
-    spec.secretMounts[0].mountPath is /tmp, the operator's own writable folder: use another path
+    spec.secretMounts[0].mountPath is /tmp, which containers write to: use another path
 - spec:
     {secretMounts: [{name: one, secretName: keys, mountPath: /etc/llm-shield/secrets/two/in},
     {name: two, secretName: keys}]}
@@ -233,6 +236,30 @@ SENTENCES = yaml.safe_load(r"""
   says: >-
     spec.payload.pathEnv is 'URL', which application sets: give it there or here
 """)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"example.com/gpu": "1Ei"},
+        {f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 53}/gpu": "1"},
+        {"hugepages-+2Mi": "4Mi"},
+        {"hugepages-1e+6": "1000000000"},
+        {"hugepages-0.5": "1"},
+        {"hugepages-1m": "1"},
+        {"hugepages-1Ei": "1Ei"},
+    ],
+    ids=str,
+)
+def test_a_resource_that_no_pod_may_have_is_a_problem(resources: dict[str, str]) -> None:
+    assert len(invalid(resources={"limits": resources}).problems) == 1
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u0085", "\u2028", "\u3000", " "])
+def test_an_image_with_a_space_of_any_kind_is_a_problem(space: str) -> None:
+    """Some come along with what is copied from a web page."""
+    image = f"{space}example.com/x@sha256:{'0' * 64}"
+    assert "spec.image" in invalid(image=image).problems[0]
 
 
 @pytest.mark.parametrize("case", SENTENCES, ids=lambda case: case["says"].split()[0])

@@ -5,18 +5,16 @@ so that both sides answer for the same manifests.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
 
 from apiserver.test_crd import ACCEPTED, LIMITS, REFUSED, Fixture
-from crd import GENERATED
+from definition import FIELDS, OBJECTS, SPEC, Schema
 from shield_operator.model import InvalidConfig, Json, ShieldConfig, parse
 from shield_operator.model.reader import Reader
-
-Schema = dict[str, Any]
 
 
 def problems(resource: Json) -> list[str]:
@@ -62,23 +60,6 @@ def test_every_limit_is_the_same(
 
 
 # --- Fields ---------------------------------------------------------------------------------------
-
-CRD = yaml.safe_load(GENERATED.read_text(encoding="utf-8"))
-SPEC: Schema = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-
-
-def objects(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """Every object of fixed fields at and below `schema`, with its path (``spec.env[]``)."""
-    if "properties" in schema:
-        yield path, schema
-    for name, below in schema.get("properties", {}).items():
-        yield from objects(below, f"{path}.{name}")
-    if "items" in schema:
-        yield from objects(schema["items"], f"{path}[]")
-
-
-OBJECTS = dict(objects(SPEC, "spec"))
-FIELDS = [f"{path}.{name}" for path, schema in OBJECTS.items() for name in schema["properties"]]
 
 
 def only(path: str, value: Json) -> Json:

@@ -97,3 +97,18 @@ def test_a_bug_ends_it() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(run_until(Periodic(step, 1), lambda: False))
+
+
+def test_a_recovery_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periodic, "_FIRST_BACKOFF", 0.001)
+    runs: list[int] = []
+    told: list[int] = []
+
+    async def step() -> None:
+        runs.append(1)
+        if len(runs) in {2, 3}:
+            raise Unreachable("cannot do it: out of reach")
+
+    loop = Periodic(step, 0.001, recovered=lambda: told.append(len(runs)))
+    asyncio.run(run_until(loop, lambda: len(runs) >= 6))
+    assert told == [4]

@@ -121,8 +121,10 @@ def test_the_configs_arguments_come_after_the_port() -> None:
 @pytest.mark.parametrize("args", [["--port", "8100"], ["-v", "--port=8100"]])
 def test_a_port_among_the_arguments_must_be_the_configs(args: list[str]) -> None:
     assert plan(args=args, port=8100).sidecar["args"] == args
-    assert "spec.args sends the sidecar to port '8100'" in problems(args=args)
-    assert "to port ''" in problems(args=["--port"])
+    assert "spec.args sends the sidecar to port '8100', and spec.port is 8000" in (
+        problems(args=args)
+    )
+    assert "spec.args sends the sidecar to no port" in problems(args=["--port"])
 
 
 def test_mounted_secrets_are_for_the_sidecar_alone_and_read_only() -> None:
@@ -198,6 +200,22 @@ def test_mode_none_needs_no_image_and_no_secret() -> None:
     assert plan(with_settings=with_defaults, **RULES).secret_name is None
 
 
+def test_mode_none_does_not_mind_a_port_that_nobody_listens_on() -> None:
+    assert plan(**RULES, args=["--port", "9"]).sidecar is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits"),
+    [({}, False), ({**RULES, "payload": PAYLOAD}, False), (RULES, True)],
+)
+def test_what_is_for_linux_is_not_sent_to_windows(spec: dict[str, Any], fits: bool) -> None:
+    windows = {"nodeSelector": {"kubernetes.io/os": "windows"}}
+    if fits:
+        assert plan(**spec, scheduling=windows)
+    else:
+        assert "sends the pods to Windows" in problems(**spec, scheduling=windows)
+
+
 def test_mode_none_has_no_use_for_what_only_the_sidecar_mounts() -> None:
     mounts = [{"name": "ca", "secretName": "corporate-ca"}]
     made = plan(**RULES, secretMounts=mounts, payload=PAYLOAD)
@@ -250,7 +268,7 @@ def test_resources_are_completed_one_by_one(
 
 def test_the_fingerprint_of_a_known_config_is_pinned() -> None:
     """A change here makes every running pod "outdated": it belongs into the release notes."""
-    assert plan().fingerprint == "e0dff978ba24b7a7"
+    assert plan().fingerprint == "7a9a2365bd701f10"
 
 
 def test_the_fingerprint_does_not_depend_on_the_order_of_keys() -> None:
@@ -303,5 +321,5 @@ def test_the_fingerprint_is_that_of_the_content_not_of_the_name() -> None:
     ],
     ids=str,
 )
-def test_every_field_changes_the_fingerprint(change: dict[str, Any]) -> None:
+def test_another_content_is_another_fingerprint(change: dict[str, Any]) -> None:
     assert plan(**change).fingerprint != plan().fingerprint

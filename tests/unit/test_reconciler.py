@@ -23,8 +23,11 @@ class Statuses:
         self.written: list[tuple[str, str]] = []
         self.failures: dict[str, list[Exception]] = {}
         self.secrets = {"keys"}
+        self.looks = 0
+        self.leads = True
 
     async def secret_exists(self, _: str, name: str) -> bool:
+        self.looks += 1
         return name in self.secrets
 
     async def apply_status(self, ref: ConfigRef, status: Any) -> Any:
@@ -49,7 +52,7 @@ def state() -> State:
 
 @pytest.fixture
 def reconciler(cluster: Statuses, state: State) -> Reconciler:
-    found = Reconciler(cast("Cluster", cluster), state, now=lambda: NOW)
+    found = Reconciler(cast("Cluster", cluster), state, lambda: cluster.leads, now=lambda: NOW)
     found.enqueue_all()
     return found
 
@@ -117,3 +120,61 @@ def test_a_config_that_is_gone_is_no_failure(
     state.config_deleted(config("b"))
     reconcile(reconciler)
     assert cluster.written == [("c", "Accepted")]
+
+
+def test_who_does_not_lead_writes_nothing_and_forgets_nothing(
+    cluster: Statuses, reconciler: Reconciler
+) -> None:
+    cluster.leads = False
+    reconcile(reconciler)
+    assert (cluster.written, cluster.looks) == ([], 0)
+    cluster.leads = True
+    reconcile(reconciler)
+    assert len(cluster.written) == 3
+
+
+def test_a_lease_that_is_lost_during_the_look_stops_the_write(
+    cluster: Statuses, reconciler: Reconciler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(namespace: str, name: str) -> bool:
+        del namespace, name
+        cluster.leads = False
+        return True
+
+    monkeypatch.setattr(cluster, "secret_exists", lose)
+    reconcile(reconciler)
+    assert cluster.written == []
+
+
+def test_pods_that_come_and_go_cost_no_look_at_secrets(
+    cluster: Statuses, reconciler: Reconciler, state: State
+) -> None:
+    reconcile(reconciler)
+    assert cluster.looks == 3
+    state.plans = {ConfigRef("shop", "a"): {"0" * 16: 2}}
+    reconciler.enqueue_counted([ConfigRef("shop", "a")])
+    reconcile(reconciler)
+    assert cluster.looks == 3
+    assert state.statuses[ConfigRef("shop", "a")]["pods"] == {"injected": 2, "outdated": 2}
+    reconciler.enqueue(ConfigRef("shop", "a"))
+    reconcile(reconciler)
+    assert cluster.looks == 4
+
+
+def test_a_config_that_changes_during_the_look_is_looked_at_again(
+    cluster: Statuses, reconciler: Reconciler, state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def change(namespace: str, name: str) -> bool:
+        del namespace
+        monkeypatch.undo()
+        changed = config("a", secretName="other")
+        changed["metadata"]["generation"] = 2
+        state.config_changed(changed)
+        reconciler.enqueue(ConfigRef("shop", "a"))
+        return name in cluster.secrets
+
+    reconcile(reconciler)
+    monkeypatch.setattr(cluster, "secret_exists", change)
+    reconciler.enqueue(ConfigRef("shop", "a"))
+    reconcile(reconciler)
+    assert cluster.written[3:] == [("a", "SecretNotFound")]

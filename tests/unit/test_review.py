@@ -69,6 +69,8 @@ def test_anything_else_is_none_of_our_business(changes: dict[str, Any]) -> None:
         (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}', "request is missing"),
         (review(uid=None), "request.uid"),
         (review(uid=7), "request.uid"),
+        (review(resource={"group": "", "resource": "pods"}), "resource.version"),
+        (review(resource={"group": "", "version": "v2", "resource": "pods"}), "resource.version"),
         (review(object=None), "request.object is missing"),
         (review(object=[]), "request.object is missing"),
         (review(object={"metadata": None, "spec": {}}), "request.object.metadata"),

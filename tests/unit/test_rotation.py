@@ -8,9 +8,11 @@ from typing import cast
 import pytest
 
 import examples
-from shield_operator.certificates import issue_bundle, read_bundle
+from authorities import OwnAuthority
+from shield_operator.certificate_source import served_hosts
+from shield_operator.certificates import OVERLAP, Bundle, issue_bundle, read_bundle
 from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Unreachable
-from shield_operator.rotation import SharedCertificate, served_hosts
+from shield_operator.rotation import SharedCertificate
 
 SERVICE = "llm-shield-operator.llm-shield-system.svc"
 
@@ -88,17 +90,37 @@ def refresh(certificate: SharedCertificate) -> bool:
     return asyncio.run(certificate.refresh())
 
 
-def leaf(secrets: Secrets) -> bytes:
+def publish(certificate: SharedCertificate) -> bytes:
+    """What `Publisher` does: the two webhooks carry what is to be published."""
+    authorities = certificate.authorities
+    assert authorities is not None
+    certificate.saw([authorities, authorities])
+    return authorities
+
+
+def started(secrets: Secrets, clock: Clock) -> SharedCertificate:
+    """A replica that serves, alone on an empty cluster."""
+    certificate = replica(secrets, clock)
+    certificate.saw([])
+    assert refresh(certificate)
+    publish(certificate)
+    return certificate
+
+
+def stored(secrets: Secrets) -> Bundle:
     assert secrets.data is not None
-    return secrets.data["tls.crt"]
+    return read_bundle(secrets.data)
 
 
 def test_the_first_replica_makes_it_and_the_second_takes_it(secrets: Secrets, clock: Clock) -> None:
     first, second = replica(secrets, clock), replica(secrets, clock)
-    assert refresh(first)
-    assert refresh(second)
-    assert first.authority == second.authority
-    assert first.available.is_set()
+    for certificate in (first, second):
+        assert refresh(certificate)
+        assert not certificate.available.is_set()
+        certificate.saw([])
+        assert certificate.available.is_set()
+    assert first.authorities == second.authorities == stored(secrets).signer
+    assert first.leaf == second.leaf == stored(secrets).leaf
     assert secrets.version == 1
     assert not refresh(first)
 
@@ -108,55 +130,100 @@ def test_a_lost_race_takes_the_winners(secrets: Secrets, clock: Clock) -> None:
     secrets.race = winners
     loser = replica(secrets, clock)
     assert refresh(loser)
-    assert loser.authority == winners["ca.crt"]
+    assert loser.authorities == winners["ca.crt"]
     assert secrets.data == winners
 
 
 def test_a_leaf_is_renewed_in_time_under_the_same_authority(secrets: Secrets, clock: Clock) -> None:
-    certificate = replica(secrets, clock)
-    refresh(certificate)
-    before, authority = leaf(secrets), certificate.authority
+    certificate = started(secrets, clock)
+    before, authorities = certificate.leaf, certificate.authorities
     clock.now += timedelta(days=59)
     assert not refresh(certificate)
-    assert leaf(secrets) == before
+    assert certificate.leaf == before
     clock.now += timedelta(days=2)
     assert not refresh(certificate)  # no new authority: nothing to publish
-    assert leaf(secrets) != before
-    assert certificate.authority == authority
+    assert certificate.leaf == stored(secrets).leaf != before
+    assert certificate.authorities == authorities
 
 
-def test_a_deleted_secret_comes_back_as_it_was(secrets: Secrets, clock: Clock) -> None:
-    certificate = replica(secrets, clock)
-    refresh(certificate)
-    before, secrets.data = secrets.data, None
-    assert not refresh(certificate)
-    assert secrets.data == before
-
-
-def test_garbage_is_replaced_by_the_last_good_one(secrets: Secrets, clock: Clock) -> None:
-    certificate = replica(secrets, clock)
-    refresh(certificate)
-    before = leaf(secrets)
-    secrets.data = {"tls.crt": b"garbage", "theirs": b"kept"}
-    assert not refresh(certificate)
-    assert leaf(secrets) == before
-    assert secrets.data["theirs"] == b"kept"
-
-
-def test_an_authority_that_has_ended_is_replaced(secrets: Secrets, clock: Clock) -> None:
-    certificate = replica(secrets, clock)
-    refresh(certificate)
-    authority = certificate.authority
-    clock.now += timedelta(days=3651)
+@pytest.mark.parametrize("change", [None, {"tls.crt": b"garbage", "theirs": b"kept"}])
+def test_a_secret_deleted_or_broken_gets_a_new_authority_and_the_last_good_leaf_serves_on(
+    secrets: Secrets, clock: Clock, change: dict[str, bytes] | None
+) -> None:
+    certificate = started(secrets, clock)
+    before, leaf = stored(secrets), certificate.leaf
+    secrets.data = change
     assert refresh(certificate)
-    assert certificate.authority != authority
+    announced = stored(secrets)
+    assert announced.authorities == (before.signer, announced.issuer.certificate)
+    assert certificate.leaf == announced.leaf == leaf
+    assert not refresh(certificate)  # nothing more before it is published
+
+    assert publish(certificate) == b"".join(announced.authorities)
+    refresh(certificate)
+    assert stored(secrets).signer == announced.issuer.certificate
+    assert certificate.leaf == stored(secrets).leaf != leaf
+    clock.now += OVERLAP
+    refresh(certificate)
+    clock.now += OVERLAP
+    refresh(certificate)
+    assert publish(certificate) == stored(secrets).signer == announced.issuer.certificate
+    if change:
+        assert secrets.data is not None
+        assert secrets.data["theirs"] == b"kept"
+
+
+def test_a_replaced_secret_is_served_once_it_is_published(secrets: Secrets, clock: Clock) -> None:
+    certificate = started(secrets, clock)
+    before, leaf = stored(secrets), certificate.leaf
+    other = issue_bundle((SERVICE,), clock())
+    secrets.data = other.as_secret_data()
+    assert refresh(certificate)
+    assert certificate.leaf == leaf
+    assert publish(certificate) == other.signer + before.signer
+    assert certificate.leaf == other.leaf
+    assert stored(secrets) == other
+
+
+def test_another_replica_starts_while_the_authority_changes(secrets: Secrets, clock: Clock) -> None:
+    """It serves the old leaf too, until the new authority is published."""
+    first = started(secrets, clock)
+    live = first.authorities or b""
+    secrets.data = None
+    refresh(first)
+    second = replica(secrets, clock)
+    second.saw([live, live])
+    assert refresh(second)
+    assert second.leaf == first.leaf
+    assert second.authorities == first.authorities
+
+
+def test_an_authority_near_its_end_is_replaced(secrets: Secrets, clock: Clock) -> None:
+    certificate = started(secrets, clock)
+    before = stored(secrets)
+    clock.now += timedelta(days=3650 - 179)
+    assert refresh(certificate)
+    publish(certificate)
+    refresh(certificate)
+    assert stored(secrets).signer != before.signer
+    assert certificate.leaf == stored(secrets).leaf
 
 
 def test_garbage_at_the_start_is_replaced_by_a_new_one(secrets: Secrets, clock: Clock) -> None:
     secrets.data = {}
     certificate = replica(secrets, clock)
     assert refresh(certificate)
-    assert read_bundle(secrets.data).authority.certificate == certificate.authority
+    assert stored(secrets).signer == certificate.authorities
+
+
+def test_an_rsa_authority_made_by_openssl_serves_as_well(secrets: Secrets, clock: Clock) -> None:
+    secrets.data = OwnAuthority("rsa").secret_data(SERVICE)
+    certificate = replica(secrets, clock)
+    certificate.saw([])
+    before = dict(secrets.data)
+    assert refresh(certificate)
+    assert secrets.data == before
+    assert certificate.leaf == stored(secrets).leaf
 
 
 def test_replicas_of_different_names_do_not_take_turns(secrets: Secrets, clock: Clock) -> None:
@@ -169,8 +236,7 @@ def test_replicas_of_different_names_do_not_take_turns(secrets: Secrets, clock: 
         refresh(inside)
         refresh(outside)
     assert secrets.version == settled
-    assert secrets.data is not None
-    assert read_bundle(secrets.data).hosts == {SERVICE, "127.0.0.1"}
+    assert stored(secrets).hosts == {SERVICE, "127.0.0.1"}
 
 
 def test_a_right_that_is_missing_shows_at_the_start_and_not_when_it_is_needed(
@@ -183,13 +249,12 @@ def test_a_right_that_is_missing_shows_at_the_start_and_not_when_it_is_needed(
 
 
 def test_an_outage_leaves_everything_as_it_is(secrets: Secrets, clock: Clock) -> None:
-    certificate = replica(secrets, clock)
-    refresh(certificate)
-    authority = certificate.authority
+    certificate = started(secrets, clock)
+    before = (certificate.leaf, certificate.authorities)
     secrets.down = True
     with pytest.raises(Unreachable):
         refresh(certificate)
-    assert certificate.authority == authority
+    assert (certificate.leaf, certificate.authorities) == before
 
 
 @pytest.mark.parametrize(

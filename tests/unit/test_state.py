@@ -121,12 +121,49 @@ def test_an_unchanged_config_keeps_its_snapshot() -> None:
 
 def test_secret_states_come_from_the_statuses() -> None:
     found = state()
-    condition = {"type": "Ready", "reason": "SecretNotFound", "observedGeneration": 1}
+    found.config_changed(config("a"))
+    assert found.secrets("shop") == {"keys": SecretState.UNKNOWN}
+    condition = {
+        "type": "Ready",
+        "reason": "SecretNotFound",
+        "message": "Secret keys is not in namespace shop: create it",
+        "observedGeneration": 1,
+    }
     found.config_changed(config("a") | {"status": {"conditions": [condition]}})
     assert found.secrets("shop") == {"keys": SecretState.ABSENT}
     assert found.secrets("elsewhere") == {}
     found.config_changed(config("b"))  # of the same Secret, and not looked at yet
     assert found.secrets("shop") == {"keys": SecretState.ABSENT}
+
+
+def test_the_echo_of_our_own_write_is_no_news() -> None:
+    def version(number: int, **spec: Any) -> dict[str, Any]:
+        resource = config("a", **spec)
+        resource["metadata"] |= {"resourceVersion": str(number), "generation": 1 + len(spec)}
+        return resource
+
+    found = state()
+    assert found.config_changed(version(1))
+    found.status_written(ConfigRef("shop", "a"), version(2))
+    assert not found.config_changed(version(2))
+    assert found.config_changed(version(3))  # somebody annotated it
+    found.status_written(ConfigRef("shop", "a"), version(5, port=9000))
+    assert found.config_changed(version(5, port=9000))  # an edit that came together with the echo
+
+
+def test_what_a_list_brought_is_no_news_from_the_watch() -> None:
+    found = state()
+    relist(found, config("a"))
+    assert not found.config_changed(config("a"))
+
+
+def test_a_watch_that_never_brings_what_lists_show_is_deaf() -> None:
+    found = state()
+    for _ in range(6):
+        assert found.not_alive() == ()
+        relist(found, config("a"))
+    (sentence,) = found.not_alive()
+    assert "lists have shown generation 1 of shop/a" in sentence
 
 
 def test_an_upgraded_cluster_gets_new_plans() -> None:

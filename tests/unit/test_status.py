@@ -11,10 +11,11 @@ from shield_operator.model import SecretState
 from shield_operator.selection import IndexedConfig
 from shield_operator.status import (
     ReadyReason,
-    ready,
+    absent_secrets,
+    news,
     referenced_secrets,
-    secret_state,
     status_to_write,
+    wanted_status,
 )
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -28,14 +29,18 @@ def entry(resource: dict[str, Any] | None = None) -> IndexedConfig:
 
 
 def written(
-    secrets: dict[str, SecretState], live: Any = None, resource: Any = None, later: int = 0
+    secrets: dict[str, SecretState],
+    live: Any = None,
+    resource: Any = None,
+    later: int = 0,
+    plans: dict[str, int] | None = None,
 ) -> Any:
-    found = entry(resource)
-    return status_to_write(found, ready(found, secrets), live, NOW + timedelta(seconds=later))
+    wanted = wanted_status(entry(resource), secrets, plans, live)
+    return status_to_write(wanted, live, NOW + timedelta(seconds=later))
 
 
-def condition(status: Any) -> tuple[str, str, str]:
-    (found,) = status["conditions"]
+def condition(status: Any, kind: str = "Ready") -> tuple[str, str, str]:
+    (found,) = [one for one in status["conditions"] if one["type"] == kind]
     return found["status"], found["reason"], found["message"]
 
 
@@ -106,18 +111,85 @@ def test_which_secrets_are_looked_for(resource: Any, secrets: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize(
-    ("reason", "generation", "state"),
+    ("reason", "generation", "absent"),
     [
-        (ReadyReason.ACCEPTED, 1, SecretState.PRESENT),
-        (ReadyReason.SECRET_NOT_FOUND, 1, SecretState.ABSENT),
-        (ReadyReason.INVALID, 1, SecretState.UNKNOWN),
-        (ReadyReason.SECRET_NOT_FOUND, 0, SecretState.UNKNOWN),
+        (ReadyReason.ACCEPTED, 1, frozenset()),
+        (ReadyReason.INVALID, 1, None),
+        (ReadyReason.ACCEPTED, 0, None),
     ],
 )
-def test_every_replica_learns_of_the_secret_from_the_status(
-    reason: ReadyReason, generation: int, state: SecretState
+def test_every_replica_learns_of_the_secrets_from_the_status(
+    reason: ReadyReason, generation: int, absent: Any
 ) -> None:
     found = {"type": "Ready", "reason": reason.value, "observedGeneration": generation}
     resource = config() | {"status": {"conditions": [{"type": "Other"}, found]}}
-    assert secret_state(resource) is state
-    assert secret_state(config()) is SecretState.UNKNOWN
+    assert absent_secrets(resource) == absent
+    assert absent_secrets(config()) is None
+
+
+@pytest.mark.parametrize("names", [("keys",), ("a.and", "b", "is-not-in")])
+def test_the_absent_secrets_are_read_back_from_the_message(names: tuple[str, ...]) -> None:
+    secrets = dict.fromkeys(names, SecretState.ABSENT) | {"there": SecretState.PRESENT}
+    status = written(secrets)
+    assert absent_secrets(config() | {"status": status}) == frozenset(names)
+
+
+# --- Pods -----------------------------------------------------------------------------------------
+
+
+def current() -> str:
+    plan = entry().plan
+    assert plan is not None
+    return plan.fingerprint
+
+
+def test_without_pods_everything_is_current() -> None:
+    status = written(PRESENT, plans={})
+    assert status["pods"] == {"injected": 0, "outdated": 0}
+    assert condition(status, "UpToDate")[:2] == ("True", "AllCurrent")
+
+
+def test_outdated_pods_are_counted_and_the_message_says_what_to_do() -> None:
+    status = written(PRESENT, plans={current(): 3, "0" * 16: 2, "": 1})
+    assert status["pods"] == {"injected": 6, "outdated": 3}
+    state, reason, message = condition(status, "UpToDate")
+    assert (state, reason) == ("False", "OutdatedPods")
+    assert message.startswith("3 of 6 pods")
+    assert "recreate them" in message
+
+
+def test_an_edit_makes_pods_outdated_before_anybody_counts_again() -> None:
+    plans = {current(): 3}
+    edited = config(port=9000)
+    assert written(PRESENT, plans=plans)["pods"] == {"injected": 3, "outdated": 0}
+    assert written(PRESENT, plans=plans, resource=edited)["pods"] == {"injected": 3, "outdated": 3}
+
+
+def test_an_invalid_config_has_no_plan_to_compare_its_pods_with() -> None:
+    before = written(PRESENT, plans={current(): 3})
+    status = written({}, live=before, plans={current(): 3}, resource=config(port=0))
+    assert status["pods"] == {"injected": 3}
+    assert [one["type"] for one in status["conditions"]] == ["Ready"]
+
+
+def test_before_the_first_count_what_another_leader_wrote_of_pods_stays() -> None:
+    before = written(PRESENT, plans={current(): 3, "0" * 16: 2})
+    assert written(PRESENT, live=before) is None
+    status = written(ABSENT, live=before, later=60)
+    assert status["pods"] == before["pods"]
+    assert condition(status, "UpToDate") == condition(before, "UpToDate")
+
+
+def test_only_what_a_status_says_anew_is_news() -> None:
+    live = written(PRESENT, plans={current(): 3})
+    wanted = wanted_status(entry(), PRESENT, {current(): 3, "": 1}, live)
+    assert [condition.reason for condition in news(wanted, live)] == ["OutdatedPods"]
+    assert [condition.reason for condition in news(wanted, None)] == ["Accepted", "OutdatedPods"]
+
+
+def test_pods_that_come_and_go_are_written_once_a_change() -> None:
+    first = written(PRESENT, plans={current(): 3})
+    assert written(PRESENT, live=first, plans={current(): 3}, later=60) is None
+    second = written(PRESENT, live=first, plans={current(): 4}, later=60)
+    assert second["pods"]["injected"] == 4
+    assert second["conditions"] == first["conditions"]

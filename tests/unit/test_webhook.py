@@ -1,12 +1,14 @@
 """The webhook configuration: exactly the design's, and compared without fighting others."""
 
 import copy
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 import examples
-from shield_operator.webhook import carries, configuration, differs
+from shield_operator.certificates import issue_bundle
+from shield_operator.webhook import ca_bundles, carries, configuration, differs
 
 CA = b"-----BEGIN CERTIFICATE-----\n"
 WANTED = configuration(examples.settings(), CA, "uid-1")
@@ -136,8 +138,20 @@ def test_a_foreign_expression_in_a_selector_is_a_difference() -> None:
     assert differs(found, WANTED)
 
 
-def test_carries() -> None:
-    assert carries(WANTED, CA)
-    assert not carries(WANTED, b"another")
-    assert not carries(_edit("webhooks/1", None), CA)
-    assert not carries({}, CA)
+AUTHORITY = issue_bundle(["127.0.0.1"], datetime(2026, 11, 29, tzinfo=UTC)).signer
+OTHER = issue_bundle(["127.0.0.1"], datetime(2026, 11, 29, tzinfo=UTC)).signer
+
+
+def test_it_is_told_which_authorities_it_carries() -> None:
+    live = configuration(examples.settings(), AUTHORITY + OTHER, "uid")
+    assert ca_bundles(live) == (AUTHORITY + OTHER, AUTHORITY + OTHER)
+    assert carries(live, AUTHORITY)
+    assert carries(live, OTHER + AUTHORITY)
+    del live["webhooks"][1]["clientConfig"]["caBundle"]
+    assert ca_bundles(live) == (AUTHORITY + OTHER, b"")
+    assert not carries(live, AUTHORITY)
+    del live["webhooks"][1]
+    assert not carries(live, AUTHORITY)
+    assert not carries(None, AUTHORITY)
+    assert ca_bundles(None) == ()
+    assert not carries(configuration(examples.settings(), OTHER, "uid"), AUTHORITY)

@@ -146,6 +146,7 @@ def test_a_place_that_the_user_mounts_stays_the_users(own: dict[str, Any], kept:
     places = [mount["mountPath"].rstrip("/") for mount in container.get("volumeMounts") or []]
     places += [device["devicePath"] for device in container.get("volumeDevices", [])]
     assert places.count("/opt/c") == 1
+    assert ("env" in container) == (kept == "")  # the user's folder is not put on the path
     assert said == kept
 
 
@@ -188,15 +189,29 @@ def test_the_container_by_annotation_config_default_and_order(
         assert default == annotations.get(DEFAULT, target)
 
 
+SHARED_MEMORY = {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}
+OTHER = {"sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]}
+
+
 @pytest.mark.parametrize(
     ("own", "afterwards", "kept"),
-    [({}, True, False), ({"hostIPC": True}, True, False), ({"hostIPC": False}, False, True)],
+    [
+        ({}, True, False),
+        ({"hostIPC": True}, True, False),
+        ({"hostIPC": False}, True, False),
+        ({"hostUsers": False}, None, True),
+        ({"hostUsers": True}, True, False),
+        ({"securityContext": SHARED_MEMORY}, None, True),
+        ({"securityContext": OTHER}, True, False),
+        ({"os": {"name": "windows"}}, None, True),
+    ],
 )
 def test_host_ipc_where_the_pod_says_nothing(
-    own: dict[str, Any], afterwards: bool, kept: bool
+    own: dict[str, Any], afterwards: bool | None, kept: bool
 ) -> None:
+    """Where the API server would refuse the pod otherwise, the pod stays as it is."""
     changed = pod(**own)
     apply(changed, Inject(plan(application={"hostIPC": True})))
-    assert changed["spec"]["hostIPC"] is afterwards
+    assert changed["spec"].get("hostIPC") is afterwards
     said = changed["metadata"]["annotations"].get("llm-shield.io/kept-by-user")
     assert said == ("hostIPC" if kept else None)

@@ -22,8 +22,10 @@ def operator() -> None:
 
 
 def _settings_options(command: _Command) -> _Command:
-    """A flag for each setting, which wins over its environment variable."""
+    """A flag for each setting but the secret ones, which wins over its environment variable."""
     for setting in reversed(fields(Settings)):
+        if setting.metadata["secret"]:  # a command line can be seen by every process
+            continue
         variable = setting.metadata["variable"]
         command = click.option(
             f"--{variable.lower().replace('_', '-')}",

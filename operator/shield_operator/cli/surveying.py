@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from shield_operator import kinds, names, pods, raw
 from shield_operator.cli.reading import read_installation
 from shield_operator.cluster import Forbidden, Viewer
+from shield_operator.drift import SELECTORS
 from shield_operator.model import Json
-from shield_operator.overview import ADMITTED, ASKING, UNSEEN, Overview, overview
+from shield_operator.overview import ASKING, UNSEEN, Overview, overview
 from shield_operator.ownership import OWNED_KINDS, OwnerRef
 from shield_operator.selection import ConfigIndex, excluded_namespaces
 from shield_operator.settings import Settings
@@ -29,7 +30,7 @@ async def survey(viewer: Viewer, namespace: str | None, operator_namespace: str 
         configs += await _default_config(viewer, settings, notes)
     namespaces = await _namespaces(viewer, namespace, notes)
     found = []
-    for selector in ADMITTED:
+    for selector in SELECTORS:
         found += await viewer.list_all(kinds.POD, namespace, selector=selector)
     found += await _unseen_pods(viewer, namespace, namespaces, settings)
     last_resort = ConfigIndex.of(settings, await viewer.version()).last_resort

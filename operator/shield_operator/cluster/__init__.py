@@ -11,6 +11,7 @@ from shield_operator.cluster.errors import (
     Refused,
     Unreachable,
 )
+from shield_operator.cluster.lease import Lease
 from shield_operator.cluster.viewing import Viewer
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Conflict",
     "Connection",
     "Forbidden",
+    "Lease",
     "NoCredentials",
     "NotFound",
     "Refused",

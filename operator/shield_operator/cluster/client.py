@@ -11,14 +11,13 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 
-import aiohttp
 from kubernetes.aio.client import ApiClient
-from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.config import ConfigException
 
 from shield_operator import names, raw
 from shield_operator.cluster.credentials import Connection, connection_of, find_configuration
-from shield_operator.cluster.errors import NotFound, Refused, Unreachable, error_for
+from shield_operator.cluster.errors import NotFound, Refused, error_for, translated
+from shield_operator.cluster.lease import Lease
+from shield_operator.metrics import Metrics
 from shield_operator.model import ConfigRef, Json
 from shield_operator.plan import ClusterVersion
 
@@ -26,13 +25,15 @@ FIELD_MANAGER: Final = names.OPERATOR
 _TIMEOUT: Final = 10.0
 """Seconds for one call; each of ours is small, and a frozen API server must be noticed."""
 _PAGE: Final = 500
-"""Configs a page of a list."""
+"""Objects a page of a list."""
 
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_ONLY_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _CONFIGS: Final = f"/apis/{names.API_GROUP}/{names.API_VERSION}/{names.PLURAL}"
+_PODS: Final = "/api/v1/pods"
 _WEBHOOK_CONFIGURATION: Final = (
     f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{names.OPERATOR}"
 )
@@ -42,12 +43,13 @@ _CLUSTER_ROLE: Final = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{names.
 class Cluster:
     """The API server, as our account sees it."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: ApiClient, metrics: Metrics) -> None:
         self._client = client
+        self._metrics = metrics
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls) -> AsyncIterator["Cluster"]:
+    async def connect(cls, metrics: Metrics) -> AsyncIterator["Cluster"]:
         """Use ``KUBECONFIG`` where it is set, else the pod's service account, else ``~/.kube``.
 
         Raises:
@@ -56,11 +58,15 @@ class Cluster:
         configuration = await find_configuration()
         configuration.retries = None
         async with ApiClient(configuration) as client:
-            yield cls(client)
+            yield cls(client, metrics)
 
     async def connection(self) -> Connection:
         """What this client uses, for Kopf, which has a client of its own."""
         return await connection_of(self._client.configuration)
+
+    def lease(self, namespace: str, name: str, identity: str) -> Lease:
+        """The Lease of that name, to be held as `identity`."""
+        return Lease(self._client, self._metrics, namespace, name, identity)
 
     # --- Reading ----------------------------------------------------------------------------------
 
@@ -79,22 +85,21 @@ class Cluster:
         Raises:
             NotFound: where the CustomResourceDefinition is not installed.
         """
-        found: list[Json] = []
-        query = {"limit": str(_PAGE)}
         what = f"list {names.PLURAL}"
-        while True:
-            try:
-                page = await self._request("GET", _CONFIGS, query=query, what=what)
-            except NotFound as error:
-                raise NotFound(
-                    f"cannot {what}: the API server does not know them; apply "
-                    "manifests/install.yaml"
-                ) from error
-            found += raw.items(page, "items")
-            proceed = raw.mapping(page, "metadata").get("continue")
-            if not proceed:
-                return found
-            query = {"limit": str(_PAGE), "continue": str(proceed)}
+        try:
+            return [item async for page in self._pages(_CONFIGS, what=what) for item in page]
+        except NotFound as error:
+            raise NotFound(
+                f"cannot {what}: the API server does not know them; apply manifests/install.yaml"
+            ) from error
+
+    def unfinished_pods(self, label_selector: str) -> AsyncIterator[list[Json]]:
+        """The metadata of the cluster's pods that are not at their end, page by page."""
+        query = {
+            "labelSelector": label_selector,
+            "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed",
+        }
+        return self._pages(_PODS, query=query, accept=_METADATA_ONLY_LIST, what="list pods")
 
     async def secret_exists(self, namespace: str, name: str) -> bool:
         """Whether the Secret is there; its content is not asked for."""
@@ -200,6 +205,27 @@ class Cluster:
 
     # --- One way for all --------------------------------------------------------------------------
 
+    async def _pages(
+        self,
+        path: str,
+        *,
+        what: str,
+        query: Mapping[str, str] | None = None,
+        accept: str = _JSON,
+    ) -> AsyncIterator[list[Json]]:
+        """A list, so many items at a time.
+
+        https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
+        """
+        asked = {**(query or {}), "limit": str(_PAGE)}
+        while True:
+            page = await self._request("GET", path, query=asked, accept=accept, what=what)
+            yield [*raw.items(page, "items")]
+            proceed = raw.mapping(page, "metadata").get("continue")
+            if not proceed:
+                return
+            asked["continue"] = str(proceed)
+
     async def _apply(self, path: str, body: Json, *, what: str) -> Json:
         """Server-side apply, taking over whatever fields of ours another writer has changed.
 
@@ -222,7 +248,8 @@ class Cluster:
         accept: str = _JSON,
     ) -> Json:
         """One call. `what` completes the sentence "cannot …"."""
-        try:
+        self._metrics.api_requests.labels(method, _resource(path)).inc()
+        with translated(what, _TIMEOUT):
             async with asyncio.timeout(_TIMEOUT):
                 request = await self._client.param_serialize(
                     method,
@@ -234,13 +261,6 @@ class Cluster:
                 )
                 response = await self._client.call_api(*request, _request_timeout=_TIMEOUT)
                 content = await response.read()
-        except ApiException as error:
-            raise error_for(error.status, error.body, what) from None
-        except ConfigException as error:  # the token file, while it is being replaced
-            raise Unreachable(f"cannot {what}: {error}") from error
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            why = str(error) or f"no answer within {_TIMEOUT:.0f} s"
-            raise Unreachable(f"cannot {what}: the API server is out of reach ({why})") from error
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             raise error_for(response.status, content, what)
         try:
@@ -251,6 +271,19 @@ class Cluster:
 
 def _secret_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+
+
+def _resource(path: str) -> str:
+    """What kind of object a path is about, such as ``secrets``."""
+    match path.strip("/").split("/"):
+        case ["api", _, "namespaces", _, resource, *_]:
+            return resource
+        case ["apis", _, _, "namespaces", _, resource, *_]:
+            return resource
+        case ["api", _, resource, *_] | ["apis", _, _, resource, *_]:
+            return resource
+        case other:
+            return other[0]
 
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:

@@ -12,8 +12,14 @@ NoCredentials             neither in a cluster nor with a kubeconfig: trying aga
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
+
+import aiohttp
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.config import ConfigException
 
 
 class ClusterError(Exception):
@@ -46,6 +52,25 @@ class NoCredentials(Exception):
 
 OUR_RULES: Final = "; apply the RBAC rules of manifests/install.yaml"
 """What to do where the operator's account may not do something; a person has other rules."""
+
+
+@contextmanager
+def translated(what: str, limit: float) -> Iterator[None]:
+    """Turn what the client raises into our errors.
+
+    Args:
+        what: completes the sentence "cannot …".
+        limit: the seconds that the call was given, for the sentence.
+    """
+    try:
+        yield
+    except ApiException as error:
+        raise error_for(error.status, error.body, what) from None
+    except ConfigException as error:  # the token file, while it is being replaced
+        raise Unreachable(f"cannot {what}: {error}") from error
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        why = str(error) or f"no answer within {limit:.0f} s"
+        raise Unreachable(f"cannot {what}: the API server is out of reach ({why})") from error
 
 
 def error_for(status: int | None, content: bytes | str | None, what: str) -> ClusterError:

@@ -17,11 +17,10 @@ from shield_operator.cluster.client import Cluster
 from shield_operator.cluster.credentials import find_users_configuration
 from shield_operator.cluster.errors import OUR_RULES, Forbidden, NotFound, Refused
 from shield_operator.kinds import Kind
+from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 
 _TIMEOUT: Final = 10.0
-_PAGE: Final = 500
-"""Objects a page of a list."""
 _JSON: Final = "application/json"
 _METADATA_ONLY_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
@@ -35,7 +34,7 @@ class Viewer(Cluster):
     """
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
-        super().__init__(client)
+        super().__init__(client, Metrics())  # which nobody looks at
         self.namespace = namespace
 
     @classmethod
@@ -172,27 +171,6 @@ class Viewer(Cluster):
             raise Refused(f"cannot {what}: {error or 'no answer'}") from error
 
     # --- One way for all --------------------------------------------------------------------------
-
-    async def _pages(
-        self,
-        path: str,
-        *,
-        what: str,
-        query: Mapping[str, str] | None = None,
-        accept: str = _JSON,
-    ) -> AsyncIterator[list[Json]]:
-        """A list, so many items at a time.
-
-        https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
-        """
-        asked = {**(query or {}), "limit": str(_PAGE)}
-        while True:
-            page = await self._request("GET", path, query=asked, accept=accept, what=what)
-            yield [*raw.items(page, "items")]
-            proceed = raw.mapping(page, "metadata").get("continue")
-            if not proceed:
-                return
-            asked["continue"] = str(proceed)
 
     async def _request(
         self,

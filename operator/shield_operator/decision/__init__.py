@@ -23,6 +23,7 @@ special, the first column that is not "-" decides:
 | in        | -         | our sidecar           | one       | ignore                     |
 | in        | -         | our plain sidecar     | one       | ignore                     |
 | in        | -         | our sidecar           | none      | ignore                     |
+| in        | -         | our stage             | staged    | ignore                     |
 | in        | -         | forged stamps         | one       | inject                     |
 | in        | -         | bad annotation        | one       | invalid-annotation         |
 | in        | -         | bad annotation        | none      | invalid-annotation         |
@@ -40,6 +41,9 @@ special, the first column that is not "-" decides:
 | in        | -         | mark that ends early  | one       | container-name-conflict    |
 | in        | -         | foreign container     | none      | no-sidecar-config          |
 | in        | -         | foreign stage         | payload   | container-name-conflict    |
+| in        | -         | foreign stage         | staged    | container-name-conflict    |
+| in        | -         | our stage             | payload   | container-name-conflict    |
+| in        | -         | stage, not init       | payload   | container-name-conflict    |
 | in        | -         | foreign stage         | one       | inject                     |
 | in        | -         | foreign container     | rules     | inject                     |
 | in        | -         | foreign volume        | one       | volume-name-conflict       |
@@ -68,16 +72,16 @@ special, the first column that is not "-" decides:
 | in        | -         | windows               | rules     | inject                     |
 | in        | -         | windows node selector | one       | unsupported-os             |
 
-("rules" is a config of ``mode: None`` with scheduling rules alone, "payload" one with a payload
-alone; "wiring" has ``application.args``, and "no target" names a container that is not there.)
+("payload" is a config with a payload, "staged" the same under ``mode: None``, and "rules" one of
+``mode: None`` with scheduling rules alone; "wiring" has ``application.args``, and "no target" names
+a container that is not there.)
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
 from shield_operator import names, pods
-from shield_operator.decision.obstacles import why_skip
+from shield_operator.decision.obstacles import resolve
 from shield_operator.decision.outcome import Decision, Ignore, Inject, Skip, SkipReason
 from shield_operator.decision.warnings import (
     doubts,
@@ -87,10 +91,19 @@ from shield_operator.decision.warnings import (
 )
 from shield_operator.model import Json, SecretState
 from shield_operator.plan import Plan
-from shield_operator.selection import ConfigIndex, is_opted_in, select
+from shield_operator.selection import ConfigIndex, Selected, is_opted_in, select
 from shield_operator.settings import Settings
 
-__all__ = ["Decision", "Ignore", "Inject", "Skip", "SkipReason", "decide", "needed_secrets"]
+__all__ = [
+    "Decision",
+    "Ignore",
+    "Inject",
+    "Skip",
+    "SkipReason",
+    "decide",
+    "mark_of",
+    "needed_secrets",
+]
 
 
 def decide(
@@ -120,13 +133,22 @@ def decide(
     if not is_opted_in(pods.labels(pod), namespace, namespace_labels, settings):
         return Ignore()
     selected = select(pods.annotations(pod), pods.labels(pod), namespace, configs)
-    mark = pods.mark(pod)
+    mark = mark_of(pod, selected)
     if mark is not None:
         return Ignore(tuple(doubts(pod, mark, selected)))
-    if skip := why_skip(pod, namespace, selected):
-        kept = {names.INJECTION_SKIPPED_LABEL: skip.reason.value, names.INJECTED_LABEL: None}
-        return replace(skip, warnings=(*skip.warnings, *kept_labels(pod, kept)))
-    plan = cast("Plan", selected)
-    kept = {names.INJECTED_LABEL: names.INJECTED_VALUE, names.INJECTION_SKIPPED_LABEL: None}
-    warnings = injection_warnings(pod, namespace, plan, secrets, made_by)
-    return Inject(plan, (*warnings, *kept_labels(pod, kept)))
+    match resolve(pod, namespace, selected):
+        case Skip() as skip:
+            kept = {names.INJECTION_SKIPPED_LABEL: skip.reason.value, names.INJECTED_LABEL: None}
+            return replace(skip, warnings=(*skip.warnings, *kept_labels(pod, kept)))
+        case Plan() as plan:
+            kept = {names.INJECTED_LABEL: names.INJECTED_VALUE, names.INJECTION_SKIPPED_LABEL: None}
+            warnings = injection_warnings(pod, namespace, plan, secrets, made_by)
+            return Inject(plan, (*warnings, *kept_labels(pod, kept)))
+
+
+def mark_of(pod: Json, selected: Selected) -> str | None:
+    """What tells that the pod has what this would give it, and of which origin; None where not."""
+    mark = pods.mark(pod)
+    if mark is None and isinstance(selected, Plan) and selected.sidecar is None:
+        return pods.stage_mark(pod)
+    return mark

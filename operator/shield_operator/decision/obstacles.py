@@ -1,9 +1,10 @@
 """What stands between a pod and its plan: every reason to skip, in the order of `SkipReason`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
-from shield_operator import names, pods, raw, resources
+from shield_operator import arguments, names, pods, raw
+from shield_operator.decision import room
 from shield_operator.decision.outcome import Skip, SkipReason
 from shield_operator.model import Json, is_dns_label, is_dns_subdomain
 from shield_operator.plan import Plan
@@ -11,9 +12,11 @@ from shield_operator.selection import AmbiguousConfigs, IndexedConfig, NoConfig,
 from shield_operator.text import one_line
 
 
-def why_skip(pod: Json, namespace: str, selected: Selected) -> Skip | None:
-    """The first thing that stands in the way, or None."""
-    return next(obstacles(pod, namespace, selected), None)
+def resolve(pod: Json, namespace: str, selected: Selected) -> Plan | Skip:
+    """The plan, or the first thing that stands in the way of one."""
+    if skip := next(obstacles(pod, namespace, selected), None):
+        return skip
+    return cast("Plan", selected)  # anything else stands in the way itself
 
 
 def obstacles(pod: Json, namespace: str, selected: Selected) -> Iterator[Skip]:
@@ -38,7 +41,7 @@ def obstacles(pod: Json, namespace: str, selected: Selected) -> Iterator[Skip]:
             yield from _conflicts(pod, plan)
 
 
-def described(plan: Plan) -> str:
+def config_of(plan: Plan) -> str:
     """The config of a plan, for a sentence that says what to do with it."""
     if plan.source == names.SETTINGS_CONFIG:
         return f"a {names.KIND} (there is none yet: create one)"
@@ -72,13 +75,13 @@ def _bad_annotations(pod: Json) -> Iterator[Skip]:
         if key in annotations and not is_name(annotations[key]):
             yield _skip(
                 SkipReason.INVALID_ANNOTATION,
-                f"annotation {key} is not a name (lower-case letters, digits, '-'): correct it",
+                f"annotation {key} is no name (lower-case letters, digits, '-', '.'): correct it",
             )
     if not all(map(is_dns_subdomain, pods.image_pull_secrets(pod))):
         yield _skip(
             SkipReason.INVALID_ANNOTATION,
             f"annotation {names.IMAGE_PULL_SECRETS_ANNOTATION} is not a list of names (lower-case "
-            "letters, digits, '-') with commas between them: correct it",
+            "letters, digits, '-', '.') with commas between them: correct it",
         )
 
 
@@ -97,29 +100,34 @@ def reasons_not_to_work(pod: Json, plan: Plan) -> Iterator[Skip]:
 
 
 def _taken_names(pod: Json, plan: Plan) -> Iterator[Skip]:
+    """Names that the plan needs and the pod has; our own marked containers were seen before."""
+    added = {container["name"] for container in (plan.sidecar, plan.stage) if container is not None}
     for container in pods.all_containers(pod):
-        if plan.sidecar is not None and container.get("name") == names.SIDECAR:
+        name = container.get("name")
+        if isinstance(name, str) and name in added:
             yield _skip(
                 SkipReason.CONTAINER_NAME_CONFLICT,
-                f"the pod has a container {names.SIDECAR} that is not the operator's: rename it, "
-                f"or label the pod {names.INJECT_LABEL}=false to keep it",
-            )
-        is_stage = plan.stage is not None and container.get("name") == names.PAYLOAD_STAGE
-        if is_stage and not raw.holds(container, plan.stage):
-            yield _skip(
-                SkipReason.CONTAINER_NAME_CONFLICT,
-                f"the pod has a container {names.PAYLOAD_STAGE} that is not as {described(plan)} "
-                "makes it: rename it, or remove it where it came along with a copied template",
+                f"the pod has a container {name} that is not the operator's, or is an earlier "
+                "config's: rename it, or remove it where it came along with a copied template, or "
+                f"label the pod {names.INJECT_LABEL}=false to keep it",
             )
     ours = {volume["name"]: volume for volume in plan.volumes}
     for volume in raw.items(pod, "spec", "volumes"):
         name = volume.get("name")
-        if isinstance(name, str) and name in ours and volume != ours[name]:
+        if isinstance(name, str) and name in ours and not _is_same(volume, ours[name]):
             yield _skip(
                 SkipReason.VOLUME_NAME_CONFLICT,
-                f"the pod has a volume {name} of its own, a name that {described(plan)} needs: "
-                "rename it",
+                f"the pod has a volume {name} of its own, a name that the operator needs: rename "
+                "it, or remove it where it came along with a copied template",
             )
+
+
+def _is_same(volume: Json, ours: Json) -> bool:
+    """Whether a volume holds what ours does; an image may be pulled by a cluster's own policy."""
+    image = raw.mapping(ours, "image")
+    if image:
+        return bool(raw.mapping(volume, "image").get("reference") == image["reference"])
+    return bool(volume == ours)
 
 
 def _taken_port(pod: Json, plan: Plan) -> Iterator[Skip]:
@@ -134,35 +142,38 @@ def _taken_port(pod: Json, plan: Plan) -> Iterator[Skip]:
                 yield _skip(
                     SkipReason.PORT_CONFLICT,
                     f"container {container.get('name')} declares port {plan.port}, where the "
-                    f"sidecar listens: give {described(plan)} another spec.port",
+                    f"sidecar listens: give {config_of(plan)} another spec.port",
                 )
 
 
 def _unwirable(pod: Json, plan: Plan) -> Iterator[Skip]:
     """What keeps the application's container from being wired."""
     container = pods.application_container(pod, plan.wiring.container)
-    annotated = pods.annotations(pod).get(names.CONTAINER_ANNOTATION)
-    asked = annotated or plan.wiring.container
-    if container is None and asked is not None:
-        where = f"annotation {names.CONTAINER_ANNOTATION}" if annotated else "application.container"
-        whose = "" if annotated else f" of {described(plan)}"
-        yield _skip(
-            SkipReason.TARGET_CONTAINER_NOT_FOUND,
-            f"{where}{whose} names {asked}, and the pod has no such application container: "
-            "correct it",
-        )
-    if container is not None and plan.wiring.args and container.get("command"):
+    if container is None:
+        if annotated := pods.annotations(pod).get(names.CONTAINER_ANNOTATION):
+            who, name = f"annotation {names.CONTAINER_ANNOTATION}", annotated
+        else:
+            who, name = f"application.container of {config_of(plan)}", str(plan.wiring.container)
+        if annotated or plan.wiring.container:
+            yield _skip(
+                SkipReason.TARGET_CONTAINER_NOT_FOUND,
+                f"{who} names {name}, and the pod has no such application container: correct it",
+            )
+        return
+    args = raw.texts(container, "args")
+    is_wired = all(arguments.values_of(flag, args) for flag in plan.wiring.args)
+    if container.get("command") and not is_wired:
         yield _skip(
             SkipReason.COMMAND_OVERRIDE,
-            f"container {container.get('name')} sets command, so that nobody knows what arguments "
-            f"would reach: move its command into args, or do without application.args in "
-            f"{described(plan)}",
+            f"container {container.get('name')} sets command, so that appended args may not reach "
+            f"its program: remove command, name another container by {names.CONTAINER_ANNOTATION}, "
+            f"or drop application.args of {config_of(plan)}",
         )
 
 
 def _unsuitable(pod: Json, plan: Plan) -> Iterator[Skip]:
     """What is wrong about the pod as a whole."""
-    if shortage := resources.shortage(pod, plan):
+    if shortage := room.shortage(pod, plan):
         yield _skip(SkipReason.POD_RESOURCES, shortage)
     spec = raw.mapping(pod, "spec")
     if plan.sidecar is not None and spec.get("hostNetwork") is True:
@@ -171,9 +182,7 @@ def _unsuitable(pod: Json, plan: Plan) -> Iterator[Skip]:
             "the pod uses the node's network, where the sidecar would listen for everybody: "
             f"do without hostNetwork, or label the pod {names.INJECT_LABEL}=false",
         )
-    by_selector = raw.mapping(spec, "nodeSelector").get("kubernetes.io/os")
-    is_windows = "windows" in (raw.mapping(spec, "os").get("name"), by_selector)
-    if is_windows and (plan.sidecar is not None or plan.wiring.mount is not None):
+    if pods.is_for_windows(pod) and (plan.sidecar is not None or plan.wiring.mount is not None):
         yield _skip(
             SkipReason.UNSUPPORTED_OS,
             "the pod is for Windows, and what would be added to it is for Linux: "

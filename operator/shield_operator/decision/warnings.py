@@ -3,24 +3,16 @@
 from collections.abc import Iterator, Mapping
 
 from shield_operator import names, pods
-from shield_operator.decision.obstacles import described, reasons_not_to_work
+from shield_operator.decision.obstacles import config_of, reasons_not_to_work
 from shield_operator.model import Json, SecretState
 from shield_operator.plan import Plan
 from shield_operator.selection import Selected
 from shield_operator.text import one_line
 
 
-def keys_secret(pod: Json, plan: Plan) -> str | None:
-    """The Secret that this pod's sidecar takes its keys from."""
-    return pods.annotations(pod).get(names.KEYS_SECRET_ANNOTATION) or plan.secret_name
-
-
 def needed_secrets(pod: Json, plan: Plan) -> tuple[str, ...]:
     """The Secrets that this pod's sidecar waits for."""
-    if plan.sidecar is None:
-        return ()
-    keys = keys_secret(pod, plan)
-    return tuple(dict.fromkeys([*([keys] if keys else []), *plan.mounted_secrets]))
+    return plan.secrets(pods.keys_secret(pod, plan.secret_name)) if plan.sidecar else ()
 
 
 def injection_warnings(
@@ -31,10 +23,10 @@ def injection_warnings(
     made_by: str | None = None,
 ) -> Iterator[str]:
     """What may go wrong with the pod once it has the sidecar."""
-    if plan.sidecar is not None and keys_secret(pod, plan) is None:
+    if plan.sidecar is not None and pods.keys_secret(pod, plan.secret_name) is None:
         yield one_line(
             "no Secret is named for the sidecar, so it will answer every request with 401: "
-            f"set spec.secretName of {described(plan)}"
+            f"set spec.secretName of {config_of(plan)}"
         )
     for secret in needed_secrets(pod, plan):
         if secrets.get(secret) is SecretState.ABSENT:
@@ -44,8 +36,8 @@ def injection_warnings(
     application = pods.application_container(pod, plan.wiring.container)
     if application is not None and plan.wiring.args and not application.get("args"):
         yield one_line(
-            f"container {application.get('name')} sets no args, so those of {described(plan)} take "
-            "the place of its image's own (CMD): repeat them in the container's args"
+            f"container {application.get('name')} sets no args, so those of {config_of(plan)} take "
+            "the place of its image's CMD: repeat the image's CMD in the container's args"
         )
     maker = made_by or (pods.controller(pod) or {}).get("kind")
     is_plain = plan.sidecar is not None and not plan.native
@@ -60,14 +52,15 @@ def doubts(pod: Json, mark: str, selected: Selected) -> Iterator[str]:
     """What is odd about a sidecar that came along with a template: another config's, or no use."""
     if not isinstance(selected, Plan):
         return
+    what = "sidecar" if selected.sidecar is not None else "payload"
     config = mark.partition("@")[0]
     if selected.source != config:
         yield one_line(
-            f"the pod brings a sidecar of {names.KIND} {config} along, not of {selected.source}: "
-            "remove the sidecar from the template"
+            f"the pod brings a {what} of {names.KIND} {config} along, not of {selected.source}: "
+            f"remove the {what} from the template"
         )
     for skip in reasons_not_to_work(pod, selected):
-        yield one_line(f"the sidecar that the pod brings along may not work: {skip.sentence}")
+        yield one_line(f"the {what} that the pod brings along may not work: {skip.sentence}")
 
 
 def kept_labels(pod: Json, wanted: Mapping[str, str | None]) -> Iterator[str]:

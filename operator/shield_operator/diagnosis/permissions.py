@@ -55,12 +55,15 @@ def operators_permissions(settings: Settings) -> tuple[Permission, ...]:
         *_on(kinds.CONFIG, "list", "watch"),
         Permission("patch", kinds.CONFIG.group, f"{names.PLURAL}/status"),
         *_on(kinds.DEFINITION, "list", "watch"),
+        *_on(kinds.POD, "list"),
         *_on(kinds.SECRET, "get"),
         *_on(kinds.WEBHOOK_CONFIGURATION, "create"),
         *_on(kinds.WEBHOOK_CONFIGURATION, "get", "patch", "delete", name=names.OPERATOR),
         Permission("get", _RBAC, _CLUSTER_ROLES, names.OPERATOR),
         *_on(kinds.SECRET, "create", namespace=own),
         *_on(kinds.SECRET, "get", "patch", name=secret, namespace=own),
+        *_on(kinds.LEASE, "create", namespace=own),
+        *_on(kinds.LEASE, "get", "update", name=names.OPERATOR, namespace=own),
     )
 
 

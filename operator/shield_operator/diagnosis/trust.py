@@ -2,28 +2,12 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
-from typing import Final
 
 from shield_operator import names, raw
+from shield_operator.certificates import split_certificates
 from shield_operator.diagnosis.finding import Finding, bad, good
 from shield_operator.model import Json
-
-_CERTIFICATE: Final = re.compile(
-    rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----"
-)
-
-
-def decoded(pem: bytes) -> tuple[bytes, ...]:
-    """The certificates in a PEM text, in their binary form, in which two can be compared."""
-    found = []
-    for body in _CERTIFICATE.findall(pem):
-        try:
-            found.append(base64.b64decode(b"".join(body.split()), validate=True))
-        except binascii.Error:
-            continue
-    return tuple(found)
 
 
 def bundles(webhooks: Json) -> Mapping[str, tuple[bytes, ...]]:
@@ -34,7 +18,7 @@ def bundles(webhooks: Json) -> Mapping[str, tuple[bytes, ...]]:
             continue
         encoded = raw.mapping(hook, "clientConfig").get("caBundle") or ""
         try:
-            found[str(hook["name"])] = decoded(base64.b64decode(str(encoded)))
+            found[str(hook["name"])] = split_certificates(base64.b64decode(str(encoded)))
         except binascii.Error:
             found[str(hook["name"])] = ()
     return found
@@ -42,7 +26,7 @@ def bundles(webhooks: Json) -> Mapping[str, tuple[bytes, ...]]:
 
 def authorities_of(secret: Mapping[str, bytes]) -> tuple[bytes, ...]:
     """The authorities in the operator's Secret; the first one has signed what is served."""
-    return decoded(secret.get("ca.crt", b""))
+    return split_certificates(secret.get("ca.crt", b""))
 
 
 def checked_bundle(

@@ -17,6 +17,7 @@ from shield_operator.decision import (
     Skip,
     SkipReason,
     decide,
+    mark_of,
     needed_secrets,
 )
 from shield_operator.decision.obstacles import obstacles
@@ -57,7 +58,7 @@ class Explanation:
     steps: tuple[Step, ...]
     decision: Decision
     has_sidecar: bool
-    """Whether the pod brings our sidecar along."""
+    """Whether the pod brings along what it would get."""
     denied: bool
     """Whether the pod would be refused, since the settings say so."""
 
@@ -90,11 +91,12 @@ def explain(
 ) -> Explanation:
     """Explain what `decide` says about a pod; the arguments are the same."""
     decision = decide(pod, namespace, namespace_labels, secrets, configs, settings, made_by=made_by)
+    selected = select(pods.annotations(pod), pods.labels(pod), namespace, configs)
     deny = settings.uninjected_pod_policy is UninjectedPodPolicy.DENY
     return Explanation(
         tuple(_steps(pod, namespace, namespace_labels, secrets, configs, settings)),
         decision,
-        has_sidecar=pods.mark(pod) is not None,
+        has_sidecar=mark_of(pod, selected) is not None,
         denied=deny and isinstance(decision, Skip),
     )
 
@@ -112,13 +114,13 @@ def _steps(
     yield _step("label", saw_labels(why, namespace, namespace_labels, labels), passed=why.is_in)
     if not why.is_in:
         return
-    mark = pods.mark(pod)
+    selected = select(annotations, labels, namespace, configs)
+    mark = mark_of(pod, selected)
     if mark is not None:
         saw = f"it has ours already ({mark}), and stays as it is"
         yield _step("own sidecar", saw)
     else:
         yield _step("own sidecar", "the pod brings none along that is ours")
-    selected = select(annotations, labels, namespace, configs)
     found = candidates(annotations, labels, namespace, configs)
     in_the_way: dict[SkipReason, Skip] = {}
     for skip in obstacles(pod, namespace, selected):

@@ -43,7 +43,7 @@ class Subject:
         """Whether a pod that runs has what it asked for, or one that is made now would have."""
         if self.live is None:
             return self.explanation.is_shielded
-        if self.live.stamps.mark is not None:
+        if self.live.stamps.mark is not None or self.explanation.has_sidecar:
             return True
         # Only wired: nothing in the pod but the stamps tells, so its config must say the same.
         found = self.explanation.decision

@@ -14,6 +14,7 @@ from typing import Final
 
 from shield_operator import names
 from shield_operator.model.formats import (
+    LARGEST_INTEGER,
     Json,
     is_data_key,
     is_dns_label,
@@ -126,8 +127,17 @@ def _amount(value: Json) -> Fraction | None:
     return amount if amount >= 0 else None
 
 
+_PAGE_SIZE: Final = re.compile(r"[1-9][0-9]{0,9}([KMGT]i?)?")
+
+
 def _page_size(resource: str) -> Fraction | None:
-    return _amount(resource.removeprefix(_HUGE_PAGES)) if resource.startswith(_HUGE_PAGES) else None
+    size = resource.removeprefix(_HUGE_PAGES)
+    is_size = resource.startswith(_HUGE_PAGES) and _PAGE_SIZE.fullmatch(size)
+    return _amount(size) if is_size else None
+
+
+_MOST_DEVICES: Final = LARGEST_INTEGER // 1000
+"""Kubernetes counts thousandths of them, in 64 bits."""
 
 
 def _is_extended(resource: str) -> bool:
@@ -136,7 +146,8 @@ def _is_extended(resource: str) -> bool:
 
 def _is_resource(name: str) -> bool:
     if "/" in name:
-        return is_label_key(name) and not name.startswith("requests.")
+        # Kubernetes' quotas know it by this longer name, which must be one too.
+        return is_label_key(f"requests.{name}") and not name.startswith("requests.")
     return name in _NATIVE or bool(_page_size(name))
 
 
@@ -185,8 +196,11 @@ def _amounts(entries: Reader) -> dict[str, Fraction]:
         elif (page := _page_size(name)) and amount % page:
             size = name.removeprefix(_HUGE_PAGES)
             entries.problem(name, f"is {value}: it must be whole pages of {size}")
-        elif _is_extended(name) and amount.denominator != 1:
-            entries.problem(name, f"is {value}: it must be a whole number, as devices are whole")
+        elif _is_extended(name) and (amount.denominator != 1 or amount > _MOST_DEVICES):
+            entries.problem(
+                name,
+                f"is {value}: it must be a whole number up to {_MOST_DEVICES}",
+            )
         else:
             read[name] = amount
     return read

@@ -16,7 +16,7 @@ _DATA_KEY: Final = re.compile(r"\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*")
 _DIGEST: Final = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}", re.ASCII)
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))"
-    r"(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,3})?"
+    r"(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?"
 )
 _SUFFIXES: Final = {
     **{suffix: Fraction(10) ** (3 * power) for power, suffix in enumerate("num", -3)},
@@ -59,7 +59,9 @@ def is_label_value(text: str) -> bool:
 
 def is_image_digest(text: str) -> bool:
     """Whether `text` names an image by digest; a tag may stand before it, but is not enough."""
-    return len(text) <= 512 and _DIGEST.fullmatch(text) is not None
+    # Kubernetes trims every space that Unicode knows, and then refuses what it trimmed.
+    has_space = any(character.isspace() for character in text)
+    return len(text) <= 512 and not has_space and _DIGEST.fullmatch(text) is not None
 
 
 def is_variable(text: str) -> bool:

@@ -88,7 +88,7 @@ def _spec(spec: Reader, ref: ConfigRef) -> ShieldConfig:
         image_pull_policy=spec.choice("imagePullPolicy", ImagePullPolicy)
         or ImagePullPolicy.IF_NOT_PRESENT,
         image_pull_secrets=_image_pull_secrets(spec),
-        port=spec.integer("port", 1, 65535) or 8000,
+        port=spec.integer("port", 1, 65535) or names.PORT,
         args=spec.strings("args", 64, text_of(4096)),
         env=environment(spec, "env"),
         resources=resources(spec.object("resources")),
@@ -166,8 +166,8 @@ _VOLUME_SUFFIX: Final = Check("a DNS label of at most 45 characters", is_dns_lab
 def _mount_path(reader: Reader, *, required: bool = False) -> str | None:
     """A ``mountPath`` that meets none of the folders that the operator itself mounts."""
     path = reader.string("mountPath", _MOUNT_PATH, required=required)
-    if path == "/tmp":  # noqa: S108  # compared, not used
-        reader.problem("mountPath", "is /tmp, the operator's own writable folder: use another path")
+    if path == names.TMP_PATH:
+        reader.problem("mountPath", f"is {path}, which containers write to: use another path")
     elif path and (
         _contains(names.TOKEN_MOUNT_PATH, path) or _contains(path, names.TOKEN_MOUNT_PATH)
     ):
@@ -191,7 +191,7 @@ def _secret_mounts(spec: Reader) -> tuple[SecretMount, ...]:
         secret = entry.string("secretName", SUBDOMAIN, required=True)
         path = _mount_path(entry)
         if "mountPath" not in entry:
-            path = f"/etc/llm-shield/secrets/{name}"
+            path = f"{names.SECRETS_PATH}/{name}"
         files = items(entry, "items")
         entry.nothing_else()
         if name and secret and path:
@@ -244,11 +244,15 @@ _URL_PATH: Final = Check(
 
 def _application(application: Reader) -> Application:
     arguments = []
-    for entry in application.objects("args", 64, unique="name"):
-        flag, value = entry.string("name", _FLAG, required=True), entry.string("value", VALUE)
+    entries = application.objects("args", 64, unique="name")
+    flags = [entry.string("name", _FLAG, required=True) for entry in entries]
+    for flag, entry in zip(flags, entries, strict=True):
+        value = entry.string("value", VALUE)
         entry.nothing_else()
         if flag:
             arguments.append(Argument(flag, value))
+        if value is not None and value in flags:
+            entry.problem("value", f"is {shown(value)}, another argument's name: nobody could tell")
     env = application.objects("env", 128, unique="name")
     variables = set()
     for entry in env:

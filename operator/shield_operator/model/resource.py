@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+from shield_operator import names
 from shield_operator.model.formats import Json
 
 Problems: TypeAlias = tuple[str, ...]
@@ -182,7 +183,7 @@ class ShieldConfig:
     secret_name: str | None = None
     image_pull_policy: ImagePullPolicy = ImagePullPolicy.IF_NOT_PRESENT
     image_pull_secrets: tuple[str, ...] = ()
-    port: int = 8000
+    port: int = names.PORT
     args: tuple[str, ...] = ()
     env: tuple[Json, ...] = ()
     resources: Mapping[str, Mapping[str, Json]] | None = None

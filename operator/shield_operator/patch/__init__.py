@@ -6,8 +6,8 @@ API server may call a webhook twice for one pod (``reinvocationPolicy``). The mo
 
     additions   what is added to the pod: containers, volumes, pull Secrets
     wiring      what is set on the application's container
-    placement   where the pod may run
-    outcome     the labels and annotations that tell of it
+    scheduling  where the pod may run
+    stamps      the labels and annotations that tell of it
 """
 
 import copy
@@ -17,8 +17,8 @@ import jsonpatch
 from shield_operator.decision import Decision, Ignore, Inject, Skip
 from shield_operator.model import Json
 from shield_operator.patch.additions import add
-from shield_operator.patch.outcome import stamp_injected, stamp_skipped
-from shield_operator.patch.placement import is_same_toleration, place
+from shield_operator.patch.scheduling import is_same_toleration, schedule
+from shield_operator.patch.stamps import stamp_injected, stamp_skipped
 from shield_operator.patch.wiring import wire
 
 __all__ = ["apply", "is_same_toleration", "operations"]
@@ -39,7 +39,9 @@ def apply(pod: Json, decision: Decision) -> None:
             pass
         case Inject(plan):
             add(pod, plan)
-            kept = [*wire(pod, plan.wiring), *place(pod, plan.scheduling)]
+            kept: list[str] = []
+            wire(pod, plan.wiring, kept)
+            schedule(pod, plan.scheduling, kept)
             stamp_injected(pod, plan, kept)
         case Skip(reason, sentence):
             stamp_skipped(pod, reason, sentence)

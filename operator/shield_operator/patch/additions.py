@@ -28,8 +28,7 @@ def _add_sidecar(pod: Json, spec: Json, plan: Plan) -> None:
     if any(container.get("name") == names.SIDECAR for container in pods.all_containers(pod)):
         return
     sidecar = _adapted(plan.sidecar, pod, plan)
-    sidecar["env"].insert(0, {"name": names.MARK_VARIABLE, "value": plan.mark})
-    secret = pods.annotations(pod).get(names.KEYS_SECRET_ANNOTATION) or plan.secret_name
+    secret = pods.keys_secret(pod, plan.secret_name)
     if secret is not None:
         sidecar["envFrom"] = [{"secretRef": {"name": secret}}]
     if plan.native:
@@ -43,21 +42,25 @@ def _add_stage(pod: Json, spec: Json, plan: Plan) -> None:
     init = raw.items(spec, "initContainers")
     if any(container.get("name") == names.PAYLOAD_STAGE for container in init):
         return
-    after_sidecar = 1 if init and init[0].get("name") == names.SIDECAR else 0
+    after_sidecar = 1 if plan.native else 0
     raw.list_at(spec, "initContainers").insert(after_sidecar, _adapted(plan.stage, pod, plan))
 
 
 def _adapted(container: Json, pod: Json, plan: Plan) -> Json:
-    """A container of the plan, which must not run as root only because the pod does."""
+    """A container of the plan with our mark, and not run as root only because the pod is."""
     container = copy.deepcopy(container)
-    if raw.mapping(pod, "spec", "securityContext").get("runAsUser") == 0 and not plan.runs_as_user:
-        container["securityContext"]["runAsUser"] = _NON_ROOT
+    mark = {"name": names.MARK_VARIABLE, "value": plan.mark}
+    container["env"] = [mark, *container.get("env", [])]
+    if raw.mapping(pod, "spec", "securityContext").get("runAsUser") == 0:
+        container["securityContext"].setdefault("runAsUser", _NON_ROOT)
     return container
 
 
 def _add_by_name(parent: Json, key: str, additions: Iterable[Json]) -> None:
     """Append to the list at `key` whatever it does not have by name."""
-    present = {item.get("name") for item in raw.items(parent, key)}
+    present = [
+        item.get("name") for item in raw.items(parent, key)
+    ]  # names of strangers may be lists
     for addition in additions:
         if addition["name"] not in present:
             raw.list_at(parent, key).append(copy.deepcopy(addition))

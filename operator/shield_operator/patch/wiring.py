@@ -1,75 +1,54 @@
 """What is set on the application's container so that it uses the shield.
 
-What the user has set stays: each function here returns the names of what was left so. A value that
-is equal to ours counts as ours, since it is after the first of two applications.
+What the user has set stays, and its name is added to `kept`. A value that is equal to ours counts
+as ours, since it is after the first of two applications.
 """
 
 import copy
-from collections.abc import Iterator
 from typing import Final
 
-from shield_operator import pods, raw
+from shield_operator import arguments, names, pods, raw
 from shield_operator.model import Argument, Json
 from shield_operator.plan import Wiring
 
 
-def wire(pod: Json, wiring: Wiring) -> list[str]:
+def wire(pod: Json, wiring: Wiring, kept: list[str]) -> None:
     """Wire the pod's application container, where there is anything to do."""
-    kept: list[str] = []
     container = pods.application_container(pod, wiring.container)
     if container is not None:
-        kept += _add_arguments(container, wiring.args)
+        _add_arguments(container, wiring.args, kept)
         if wiring.mount is not None:
-            kept += _add_mount(container, wiring.mount)
-        if wiring.mount is not None and wiring.path_env is not None:
-            kept += _put_in_front(container, wiring.path_env, wiring.mount["mountPath"])
-        kept += _set_variables(container, wiring.env)
+            _mount(container, wiring.mount, wiring.path_env, kept)
+        _set_variables(container, wiring.env, kept)
     if wiring.host_ipc:
-        spec = raw.object_at(pod, "spec")
-        if spec.get("hostIPC") is None:
-            spec["hostIPC"] = True
-        elif spec["hostIPC"] is not True:
-            kept.append("hostIPC")
-    return kept
+        _share_ipc(pod, kept)
 
 
-def _add_arguments(container: Json, arguments: tuple[Argument, ...]) -> Iterator[str]:
+def _add_arguments(container: Json, flags: tuple[Argument, ...], kept: list[str]) -> None:
     """Append each flag that the container's arguments do not have."""
-    for argument in arguments:
-        values = [*_values_of(argument, raw.texts(container, "args"))]
+    for flag in flags:
+        values = arguments.values_of(flag, raw.texts(container, "args"))
         if not values:
-            own = [argument.name] if argument.value is None else [argument.name, argument.value]
-            raw.list_at(container, "args").extend(own)
-        elif any(value != argument.value for value in values):
-            yield f"arg:{argument.name}"
+            raw.list_at(container, "args").extend(arguments.spelled(flag))
+        elif any(value != flag.value for value in values):
+            kept.append(names.kept_argument(flag.name))
 
 
-def _values_of(argument: Argument, args: list[str]) -> Iterator[str | None]:
-    """The values that this flag is given, as ``--flag value`` or ``--flag=value``."""
-    for index, arg in enumerate(args):
-        name, equals, value = arg.partition("=")
-        if name != argument.name:
-            continue
-        if equals:
-            yield value
-        elif argument.value is None:
-            yield None  # what follows is another argument
-        else:
-            yield "".join(args[index + 1 : index + 2])
-
-
-def _set_variables(container: Json, variables: tuple[Json, ...]) -> Iterator[str]:
+def _set_variables(container: Json, variables: tuple[Json, ...], kept: list[str]) -> None:
     """Append each variable that the container does not set; they may refer to its own."""
     for variable in variables:
         found = _variable(container, variable["name"])
         if found is None:
             raw.list_at(container, "env").append(copy.deepcopy(variable))
         elif found.get("valueFrom") or _value(found) != _value(variable):
-            yield f"env:{variable['name']}"
+            kept.append(names.kept_variable(variable["name"]))
 
 
-def _add_mount(container: Json, mount: Json) -> Iterator[str]:
-    """Mount the payload, where the user mounts nothing in that place."""
+# --- The payload ----------------------------------------------------------------------------------
+
+
+def _mount(container: Json, mount: Json, path_env: str | None, kept: list[str]) -> None:
+    """Mount the payload and put it on the search path, unless the user mounts something there."""
     where = mount["mountPath"]
     mounts = raw.items(container, "volumeMounts")
     there = [one.get("name") for one in mounts if _folder(one.get("mountPath")) == where]
@@ -77,7 +56,10 @@ def _add_mount(container: Json, mount: Json) -> Iterator[str]:
     if not there and not any(_folder(one.get("devicePath")) == where for one in devices):
         raw.list_at(container, "volumeMounts").append(copy.deepcopy(mount))
     elif mount["name"] not in there:
-        yield f"mount:{where}"
+        kept.append(names.kept_mount(where))
+        return
+    if path_env is not None:
+        _put_in_front(container, path_env, where, kept)
 
 
 def _folder(path: Json) -> str:
@@ -87,17 +69,41 @@ def _folder(path: Json) -> str:
 _SEPARATOR: Final = ":"
 
 
-def _put_in_front(container: Json, name: str, path: str) -> Iterator[str]:
+def _put_in_front(container: Json, name: str, path: str, kept: list[str]) -> None:
     """Make `path` the first of a search-path variable's."""
     found = _variable(container, name)
     if found is None:
         raw.list_at(container, "env").append({"name": name, "value": path})
     elif found.get("valueFrom"):
-        yield f"env:{name}"
+        kept.append(names.kept_variable(name))
     elif not (before := _value(found)):
         found["value"] = path
     elif before.split(_SEPARATOR)[0] != path:
         found["value"] = f"{path}{_SEPARATOR}{before}"
+
+
+# --- The node's IPC namespace ---------------------------------------------------------------------
+
+_IPC_SYSCTLS: Final = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
+
+
+def _share_ipc(pod: Json, kept: list[str]) -> None:
+    """Share the node's IPC namespace, unless the API server would refuse the pod for it.
+
+    A pod's own ``hostIPC: false`` is no answer: the API server drops it before it asks a webhook.
+    https://kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/
+    """
+    spec = raw.object_at(pod, "spec")
+    sysctls = raw.items(spec, "securityContext", "sysctls")
+    named = [str(sysctl.get("name")).replace("/", ".") for sysctl in sysctls]
+    needs_its_own = any(name.startswith(_IPC_SYSCTLS) for name in named)
+    if needs_its_own or spec.get("hostUsers") is False or pods.is_for_windows(pod):
+        kept.append(names.KEPT_HOST_IPC)
+    else:
+        spec["hostIPC"] = True
+
+
+# --- Variables ------------------------------------------------------------------------------------
 
 
 def _variable(container: Json, name: str) -> Json | None:

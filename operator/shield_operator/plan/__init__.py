@@ -12,7 +12,6 @@ from shield_operator.plan.compilation import (
     Plan,
     Wiring,
     compile_plan,
-    fingerprint,
     settings_config,
 )
 from shield_operator.plan.version import (
@@ -32,6 +31,5 @@ __all__ = [
     "Plan",
     "Wiring",
     "compile_plan",
-    "fingerprint",
     "settings_config",
 ]

@@ -7,8 +7,8 @@ operator, whatever the order of its keys.
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from shield_operator import names
@@ -51,11 +51,14 @@ class Plan:
     source: str
     """``namespace/name`` of the config, for the mark and the annotation."""
     generation: int | None
+    fingerprint: str
+    """16 hex digits: see `_fingerprint`."""
     secret_name: str | None
     sidecar: Json
     """The container, but for the mark and the Secret; None where there is only wiring."""
     native: bool
     """Whether the sidecar is an init container that keeps running, or a plain container."""
+    port: int
     stage: Json
     """The init container that stages the payload, or None."""
     volumes: tuple[Json, ...]
@@ -63,16 +66,15 @@ class Plan:
     image_pull_secrets: tuple[str, ...]
     wiring: Wiring
     scheduling: Scheduling
-    port: int
-    runs_as_user: bool
-    """Whether the config says which user the added containers run as."""
-    fingerprint: str
-    """16 hex digits."""
 
     @property
     def mark(self) -> str:
         """The value of the sidecar's `names.MARK_VARIABLE`."""
         return f"{self.source}@{self.fingerprint}"
+
+    def secrets(self, keys: str | None) -> tuple[str, ...]:
+        """The Secrets that a pod waits for whose sidecar takes its keys from `keys`."""
+        return tuple(dict.fromkeys([*([keys] if keys else []), *self.mounted_secrets]))
 
 
 def settings_config(settings: Settings) -> ShieldConfig | None:
@@ -93,57 +95,31 @@ def compile_plan(
     if problems:
         return problems
 
-    sidecar, secret_name, mounts = None, None, config.secret_mounts
-    if config.mode is Mode.NONE or image is None:
-        native, mounts = False, ()
-    else:
-        sidecar = containers.sidecar(config, image, native=native)
-        secret_name = config.secret_name or settings.sidecar_secret_name
-    stage = None
+    has_sidecar = config.mode is not Mode.NONE
+    payload, mounts = config.payload, config.secret_mounts if has_sidecar else ()
     as_image = has_image_volumes(settings.feature_gates, version)
-    if config.payload is not None and not as_image:
-        stage = containers.stage(config, config.payload)
-    volumes = [containers.TMP_VOLUME] if sidecar else []
-    volumes += [containers.NO_TOKEN_VOLUME] if sidecar or stage else []
+    stage = containers.stage(config, payload) if payload and not as_image else None
+    volumes = [containers.TMP_VOLUME] if has_sidecar else []
+    volumes += [containers.NO_TOKEN_VOLUME] if has_sidecar or stage else []
     volumes += map(containers.secret_volume, mounts)
-    if config.payload is not None:
-        volumes.append(containers.payload_volume(config.payload, as_image=as_image))
-
-    wiring = _wiring(config.application or Application(), config.payload, config.port)
-    scheduling = config.scheduling or _ANYWHERE
-    content = {"secretName": secret_name, "sidecar": sidecar, "volumes": volumes} | _given(
-        stage=stage,
-        imagePullSecrets=config.image_pull_secrets,
-        application=_given(
-            container=wiring.container,
-            args=[[argument.name, argument.value] for argument in wiring.args],
-            env=wiring.env,
-            hostIPC=wiring.host_ipc,
-            mount=wiring.mount,
-            pathEnv=wiring.path_env,
-        ),
-        scheduling=_given(
-            nodeSelector=scheduling.node_selector,
-            tolerations=scheduling.tolerations,
-            affinity=scheduling.affinity,
-        ),
-    )
-    return Plan(
+    volumes += [containers.payload_volume(payload, as_image=as_image)] if payload else []
+    secret_name = config.secret_name or settings.sidecar_secret_name
+    plan = Plan(
         source=str(config.ref),
         generation=config.generation,
-        secret_name=secret_name,
-        sidecar=sidecar,
-        native=native,
+        fingerprint="",
+        secret_name=secret_name if has_sidecar else None,
+        sidecar=containers.sidecar(config, str(image), native=native) if has_sidecar else None,
+        native=native and has_sidecar,
+        port=config.port,
         stage=stage,
         volumes=tuple(volumes),
         mounted_secrets=tuple(mount.secret_name for mount in mounts),
         image_pull_secrets=config.image_pull_secrets,
-        wiring=wiring,
-        scheduling=scheduling,
-        port=config.port,
-        runs_as_user=config.security_context.run_as_user is not None,
-        fingerprint=fingerprint(content),
+        wiring=_wiring(config.application or Application(), payload, config.port),
+        scheduling=config.scheduling or _ANYWHERE,
     )
+    return replace(plan, fingerprint=_fingerprint(plan))
 
 
 _ANYWHERE: Final = Scheduling(node_selector={})
@@ -156,14 +132,20 @@ def _problems(
         yield "spec.image is missing, and the operator has no default: give it"
     if config.mode is Mode.NATIVE and not native:
         yield (
-            f"spec.mode is Native, but this cluster ({version}) has no native sidecars: "
-            "use Auto or Container"
+            f"spec.mode is Native, but by its version ({version}) or K8S_FEATURE_GATES this "
+            "cluster has no native sidecars: use Auto or Container"
         )
-    if (elsewhere := containers.other_port(config)) is not None:
+    placement = config.scheduling or _ANYWHERE
+    is_for_linux = config.mode is not Mode.NONE or config.payload is not None
+    if is_for_linux and placement.node_selector.get(names.OS_LABEL) == names.WINDOWS:
         yield (
-            f"spec.args sends the sidecar to port {elsewhere!r}, and spec.port is {config.port}: "
-            "set spec.port alone"
+            "spec.scheduling.nodeSelector sends the pods to Windows nodes, and what is added to "
+            "them is for Linux: remove it"
         )
+    elsewhere = containers.other_port(config)
+    if elsewhere is not None and config.mode is not Mode.NONE:
+        there = f"to port {elsewhere!r}" if elsewhere else "to no port"
+        yield f"spec.args sends the sidecar {there}, and spec.port is {config.port}: set only that"
 
 
 def _wiring(application: Application, payload: Payload | None, port: int) -> Wiring:
@@ -181,12 +163,23 @@ def _wiring(application: Application, payload: Payload | None, port: int) -> Wir
     )
 
 
-def _given(**parts: Json) -> dict[str, Json]:
-    """The parts that say anything: what is not there must not play a part in the fingerprint."""
-    return {name: part for name, part in parts.items() if part}
+_IDENTITY: Final = ("source", "generation", "fingerprint")
+"""What of a plan tells where it comes from; all else is what it does, and is hashed."""
 
 
-def fingerprint(content: Json) -> str:
-    """The first 16 hex digits of the SHA-256 of the content's canonical JSON."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def _fingerprint(plan: Plan) -> str:
+    """The first 16 hex digits of the SHA-256 of the canonical JSON of what the plan does.
+
+    What is empty plays no part in it, so that a new field does not make every pod outdated.
+    """
+    content = {key: part for key, part in asdict(plan).items() if key not in _IDENTITY}
+    for key in ("wiring", "scheduling"):
+        content[key] = _without_empty(content[key])
+    canonical = json.dumps(
+        _without_empty(content), sort_keys=True, separators=(",", ":"), ensure_ascii=True
+    )
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def _without_empty(parts: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: part for name, part in parts.items() if part}

@@ -4,7 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from shield_operator import names
-from shield_operator.model import Json, Payload, SecretMount, ShieldConfig, quantity
+from shield_operator.model import (
+    ImagePullPolicy,
+    Json,
+    Payload,
+    SecretMount,
+    ShieldConfig,
+    quantity,
+)
 
 _OWN_ENVIRONMENT: Final = (
     {"name": "SHIELD_FAILURE_MODE", "value": "FAIL_CLOSED"},
@@ -14,8 +21,6 @@ _OWN_ENVIRONMENT: Final = (
 )
 _DEFAULT_REQUESTS: Final = {"cpu": "100m", "memory": "128Mi"}
 _DEFAULT_LIMITS: Final = {"cpu": "500m", "memory": "256Mi"}
-_IMAGE_PORT: Final = 8000
-"""Where the image listens unless it is told otherwise."""
 _PORT_FLAG: Final = "--port"
 
 # --- The sidecar ----------------------------------------------------------------------------------
@@ -41,7 +46,7 @@ def sidecar(config: ShieldConfig, image: str, *, native: bool) -> Json:
         "livenessProbe": _probe("/livez", period=10, failures=3),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
-            {"name": names.TMP_VOLUME, "mountPath": "/tmp"},  # noqa: S108  # in the container
+            {"name": names.TMP_VOLUME, "mountPath": names.TMP_PATH},
             _NO_TOKEN_MOUNT,
             *map(_secret_volume_mount, config.secret_mounts),
         ],
@@ -51,7 +56,7 @@ def sidecar(config: ShieldConfig, image: str, *, native: bool) -> Json:
 
 def _args(config: ShieldConfig) -> list[str]:
     """The config's arguments, after the port where the image would take another one."""
-    if config.port == _IMAGE_PORT or next(_ports_of(config.args), None) is not None:
+    if config.port == names.PORT or next(_ports_of(config.args), None) is not None:
         return [*config.args]
     return [_PORT_FLAG, str(config.port), *config.args]
 
@@ -107,7 +112,7 @@ def stage(config: ShieldConfig, payload: Payload) -> Json:
     container: dict[str, Json] = {
         "name": names.PAYLOAD_STAGE,
         "image": payload.image,
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": ImagePullPolicy.IF_NOT_PRESENT.value,
     }
     if payload.command:
         container["command"] = [*payload.command]
@@ -190,6 +195,6 @@ def payload_volume(payload: Payload, *, as_image: bool) -> Json:
     https://kubernetes.io/docs/tasks/configure-pod-container/image-volumes/
     """
     if as_image:
-        source = {"reference": payload.image, "pullPolicy": "IfNotPresent"}
+        source = {"reference": payload.image, "pullPolicy": ImagePullPolicy.IF_NOT_PRESENT.value}
         return {"name": names.PAYLOAD_VOLUME, "image": source}
     return {"name": names.PAYLOAD_VOLUME, "emptyDir": {}}

@@ -17,31 +17,28 @@ _Amounts = dict[str, Fraction]
 
 def shortage(pod: Json, plan: Plan) -> str | None:
     """What the pod lacks, as a sentence that says what to do; None where it has enough."""
+    added = [container for container in (plan.sidecar, plan.stage) if container is not None]
     requests = _amounts(raw.mapping(pod, "spec", "resources", "requests"))
     limits = _amounts(raw.mapping(pod, "spec", "resources", "limits"))
-    if not requests and not limits:
+    if not added or not (requests or limits):
         return None
     init = _without_ours(raw.items(pod, "spec", "initContainers"))
     containers = _without_ours(pods.containers(pod))
     before = _total(init, containers)
-    staged = [plan.stage] if plan.stage is not None else []
-    if plan.native:
-        after = _total([plan.sidecar, *staged, *init], containers)
+    if plan.sidecar is None or plan.native:
+        after = _total([*added, *init], containers)
     else:
-        plain = [plan.sidecar] if plan.sidecar is not None else []
-        after = _total([*staged, *init], [*containers, *plain])
-    asking, who = plan.sidecar, "the sidecar"
-    if asking is None:
-        asking, who = plan.stage, "the payload's init container"
+        staged = [plan.stage] if plan.stage is not None else []
+        after = _total([*staged, *init], [*containers, plan.sidecar])
     for kind, needed in after.items():
         # Absent requests become what the containers ask for, or else the limit.
         granted = requests.get(kind, before.get(kind) if kind in limits else None)
         granted = limits.get(kind) if granted is None else granted
-        if granted is not None and needed > max(granted, before.get(kind, granted)):
+        if granted is not None and needed > granted:
+            asked = (_asked(container, kind) for container in added)
             return (
                 f"the pod's own spec.resources request too little {kind} for its containers and "
-                f"{who}, which asks for {asking['resources']['requests'].get(kind, 0)}: "
-                "raise them, or lower spec.resources of the config"
+                f"{' and '.join(asked)}: raise them{_or_ask_for_less(plan)}"
             )
     if plan.sidecar is None or plan.native:
         return None
@@ -49,9 +46,19 @@ def shortage(pod: Json, plan: Plan) -> str | None:
         if kind in limits and quantity(limit) > limits[kind]:
             return (
                 f"the pod's own spec.resources limit {kind} to less than the sidecar's limit of "
-                f"{limit}: raise them, or lower spec.resources of the config"
+                f"{limit}: raise them{_or_ask_for_less(plan)}"
             )
     return None
+
+
+def _asked(container: Json, kind: str) -> str:
+    who = "the sidecar" if container["name"] == names.SIDECAR else "the payload's init container"
+    return f"{who}, which asks for {container['resources']['requests'].get(kind, 0)}"
+
+
+def _or_ask_for_less(plan: Plan) -> str:
+    """The stage's resources are fixed, and only the sidecar's can be chosen."""
+    return ", or lower spec.resources of the config" if plan.sidecar is not None else ""
 
 
 def _without_ours(containers: Iterable[Json]) -> list[Json]:

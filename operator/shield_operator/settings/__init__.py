@@ -4,16 +4,25 @@ Each setting is one field of `Settings`; its metadata names the environment vari
 it, and the command line makes its flags from the same table. Nothing else reads the environment.
 """
 
-import ipaddress
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, Final
 
 from shield_operator import names
-from shield_operator.model import is_dns_label, is_dns_subdomain, is_image_digest
+from shield_operator.settings import parsers
+from shield_operator.settings.parsers import FeatureGate, is_token
+
+__all__ = [
+    "FailurePolicy",
+    "FeatureGate",
+    "LogFormat",
+    "LogLevel",
+    "Settings",
+    "SettingsError",
+    "UninjectedPodPolicy",
+    "is_token",
+]
 
 
 class SettingsError(Exception):
@@ -57,118 +66,14 @@ class LogLevel(StrEnum):
     ERROR = "ERROR"
 
 
-class FeatureGate(StrEnum):
-    """Cluster features whose state `K8S_FEATURE_GATES` may state where the version does not."""
+def _about(
+    variable: str, parse: Callable[[str], object], help_text: str, *, secret: bool = False
+) -> Mapping[str, object]:
+    """What the environment and the command line need to know of a field of `Settings`.
 
-    SIDECAR_CONTAINERS = "SidecarContainers"
-    IMAGE_VOLUME = "ImageVolume"
-
-
-_NOT_YET: Final = (
-    "K8S_WEBHOOK_AUTH_TOKEN",
-    "K8S_WEBHOOK_AUTH_TOKEN_FILE",
-    "WEBHOOK_CLIENT_CA_FILE",
-    "TLS_CERT_FILE",
-    "TLS_KEY_FILE",
-    "TLS_CA_FILE",
-    "DRIFT_SCAN_SECONDS",
-)
-"""Settings of a later version: refused rather than ignored, since most of them promise safety."""
-
-
-# --- Parsers: text -> value, or a ValueError that ends the sentence "X is 'v': it must be ..." ----
-
-
-def _text(accepts: Callable[[str], bool], wanted: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if not accepts(text):
-            raise ValueError(wanted)
-        return text
-
-    return parse
-
-
-def _between(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
-        return int(text)
-
-    return parse
-
-
-_namespace: Final = _text(is_dns_label, "a namespace's name")
-_name: Final = _text(is_dns_subdomain, "a DNS subdomain, such as 'my-name'")
-_service: Final = _text(is_dns_label, "a Service's name")
-_image: Final = _text(
-    is_image_digest, "an image with its digest, such as 'name@sha256:<64 hex digits>'"
-)
-_port: Final = _between(1, 65535)
-_timeout: Final = _between(1, 30)
-
-
-def _url(text: str) -> str:
-    try:
-        url = urlsplit(text)
-        host, port = _canonical_host(url.hostname or ""), url.port
-        rest = url.username or url.query or url.fragment or url.path.strip("/")
-    except ValueError:
-        host, port, rest = "", None, ""
-    if not host or port == 0 or url.scheme != "https" or rest:
-        raise ValueError(
-            "an https URL of a DNS name or an IP address, without path and query, such as "
-            "'https://127.0.0.1:9443'"
-        )
-    return f"https://{host}" if port is None else f"https://{host}:{port}"
-
-
-def _canonical_host(host: str) -> str:
-    """The host as certificates spell it; in brackets where it is an IPv6 address.
-
-    Raises:
-        ValueError: where it is neither a DNS name nor an address without a zone.
+    One that is `secret` comes by the environment only, never by flag, and is never shown.
     """
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        last = host.rpartition(".")[2]
-        if not is_dns_subdomain(host) or last.isdigit():  # 127.1 is no name either
-            raise
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.scope_id:
-        raise ValueError(host)
-    return f"[{address}]"
-
-
-def _gates(text: str) -> Mapping[FeatureGate, bool]:
-    gates: dict[FeatureGate, bool] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, value = part.partition("=")
-        if name not in list(FeatureGate) or value not in {"true", "false"}:
-            known = " or ".join(f"{gate}=true|false" for gate in FeatureGate)
-            raise ValueError(f"a comma-separated list of {known}")
-        gates[FeatureGate(name)] = value == "true"
-    return gates
-
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
-
-
-def _one_of(choices: type[_Choice]) -> Callable[[str], _Choice]:
-    def parse(text: str) -> _Choice:
-        try:
-            return choices(text)
-        except ValueError:
-            raise ValueError(" or ".join(choices)) from None
-
-    return parse
-
-
-def _about(variable: str, parse: Callable[[str], object], help_text: str) -> Mapping[str, object]:
-    """What the environment and the command line need to know of a field of `Settings`."""
-    return {"variable": variable, "parse": parse, "help": help_text}
+    return {"variable": variable, "parse": parse, "help": help_text, "secret": secret}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +84,7 @@ class Settings:
         default=names.OPERATOR_NAMESPACE,
         metadata=_about(
             "POD_NAMESPACE",
-            _namespace,
+            parsers.namespace,
             "The operator's own namespace: its Secret, its Service, the cluster's default config.",
         ),
     )
@@ -187,7 +92,7 @@ class Settings:
         default=None,
         metadata=_about(
             "K8S_SIDECAR_IMAGE",
-            _image,
+            parsers.image,
             "The sidecar's image, by digest, where a config names none (and where there is none).",
         ),
     )
@@ -195,7 +100,7 @@ class Settings:
         default=None,
         metadata=_about(
             "K8S_SIDECAR_SECRET_NAME",
-            _name,
+            parsers.name,
             "The sidecar's Secret, in the pod's namespace, where a config names none.",
         ),
     )
@@ -203,7 +108,7 @@ class Settings:
         default_factory=dict,
         metadata=_about(
             "K8S_FEATURE_GATES",
-            _gates,
+            parsers.gates,
             "Cluster features whose state the version does not tell: SidecarContainers=true|false, "
             "ImageVolume=true|false.",
         ),
@@ -212,7 +117,7 @@ class Settings:
         default=UninjectedPodPolicy.ADMIT,
         metadata=_about(
             "UNINJECTED_POD_POLICY",
-            _one_of(UninjectedPodPolicy),
+            parsers.one_of(UninjectedPodPolicy),
             "A pod that asked for the sidecar and cannot have it: Admit (marked) or Deny (403).",
         ),
     )
@@ -220,7 +125,7 @@ class Settings:
         default=FailurePolicy.FAIL,
         metadata=_about(
             "FAILURE_POLICY",
-            _one_of(FailurePolicy),
+            parsers.one_of(FailurePolicy),
             "A pod that asked for the sidecar while no replica answers: Fail (refused) or Ignore.",
         ),
     )
@@ -228,23 +133,27 @@ class Settings:
         default=5,
         metadata=_about(
             "WEBHOOK_TIMEOUT_SECONDS",
-            _timeout,
+            parsers.timeout,
             "Seconds that the API server waits for an answer, 1 to 30.",
         ),
     )
     webhook_port: int = field(
         default=names.WEBHOOK_PORT,
-        metadata=_about("WEBHOOK_PORT", _port, "The port on which admissions are served (TLS)."),
+        metadata=_about(
+            "WEBHOOK_PORT", parsers.port, "The port on which admissions are served (TLS)."
+        ),
     )
     health_port: int = field(
         default=names.HEALTH_PORT,
-        metadata=_about("HEALTH_PORT", _port, "The plain HTTP port of /livez, /readyz, /metrics."),
+        metadata=_about(
+            "HEALTH_PORT", parsers.port, "The plain HTTP port of /livez, /readyz, /metrics."
+        ),
     )
     webhook_service: str = field(
         default=names.OPERATOR,
         metadata=_about(
             "WEBHOOK_SERVICE",
-            _service,
+            parsers.service,
             "The Service, in the operator's namespace, that leads the API server to the webhook.",
         ),
     )
@@ -252,7 +161,7 @@ class Settings:
         default=None,
         metadata=_about(
             "WEBHOOK_URL",
-            _url,
+            parsers.url,
             "Where the API server reaches an operator that runs outside the cluster.",
         ),
     )
@@ -260,17 +169,73 @@ class Settings:
         default=names.TLS_SECRET,
         metadata=_about(
             "TLS_SECRET_NAME",
-            _name,
+            parsers.name,
             "The Secret, in the operator's namespace, with the certificate of all replicas.",
+        ),
+    )
+    drift_scan_interval: int = field(
+        default=60,
+        metadata=_about(
+            "DRIFT_SCAN_SECONDS",
+            parsers.interval,
+            "Seconds between two counts of the injected pods, 1 to 86400.",
+        ),
+    )
+    tls_cert_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "TLS_CERT_FILE",
+            parsers.file,
+            "A certificate of your own instead of the Secret: PEM, with its chain if it has one.",
+        ),
+    )
+    tls_key_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "TLS_KEY_FILE", parsers.file, "Its private key: PEM, without a passphrase."
+        ),
+    )
+    tls_ca_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "TLS_CA_FILE",
+            parsers.file,
+            "The authorities, PEM, that the API server is to trust for it.",
+        ),
+    )
+    webhook_auth_token: str | None = field(
+        default=None,
+        repr=False,
+        metadata=_about(
+            "K8S_WEBHOOK_AUTH_TOKEN",
+            parsers.token,
+            "The bearer token that the API server must present.",
+            secret=True,
+        ),
+    )
+    webhook_auth_token_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "K8S_WEBHOOK_AUTH_TOKEN_FILE",
+            parsers.file,
+            "A file with that token, or with several, one a line; read again when it changes.",
+        ),
+    )
+    webhook_client_ca_file: str | None = field(
+        default=None,
+        metadata=_about(
+            "WEBHOOK_CLIENT_CA_FILE",
+            parsers.file,
+            "Authorities, PEM: the API server must present a certificate of one of them.",
         ),
     )
     log_level: LogLevel = field(
         default=LogLevel.INFO,
-        metadata=_about("LOG_LEVEL", _one_of(LogLevel), "DEBUG, INFO, WARNING or ERROR."),
+        metadata=_about("LOG_LEVEL", parsers.one_of(LogLevel), "DEBUG, INFO, WARNING or ERROR."),
     )
     log_format: LogFormat = field(
         default=LogFormat.JSON,
-        metadata=_about("LOG_FORMAT", _one_of(LogFormat), "json or text."),
+        metadata=_about("LOG_FORMAT", parsers.one_of(LogFormat), "json or text."),
     )
 
     @classmethod
@@ -290,14 +255,9 @@ class Settings:
             try:
                 values[setting.name] = setting.metadata["parse"](text)
             except ValueError as expected:
-                problems.append(f"{variable} is {text!r}: it must be {expected}")
-        problems += [
-            f"{variable} is set, but this version does not support it yet: unset it"
-            for variable in _NOT_YET
-            if environment.get(variable, "").strip()
-        ]
-        if {"webhook_url", "webhook_service"} <= values.keys():
-            problems.append("WEBHOOK_URL and WEBHOOK_SERVICE are both set: set only one of them")
+                shown = "not usable" if setting.metadata["secret"] else repr(text)
+                problems.append(f"{variable} is {shown}: it must be {expected}")
+        problems += _contradictions(environment)
         if problems:
             raise SettingsError(tuple(problems))
         settings = cls(**values)
@@ -306,3 +266,27 @@ class Settings:
                 (f"WEBHOOK_PORT and HEALTH_PORT are both {settings.health_port}: they must differ",)
             )
         return settings
+
+
+_ONLY_ONE_OF: Final = (
+    ("WEBHOOK_URL", "WEBHOOK_SERVICE"),
+    ("K8S_WEBHOOK_AUTH_TOKEN", "K8S_WEBHOOK_AUTH_TOKEN_FILE"),
+)
+_TLS_FILES: Final = ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE")
+
+
+def _contradictions(environment: Mapping[str, str]) -> list[str]:
+    """What is wrong with settings that are good each by itself."""
+
+    def is_set(variable: str) -> bool:
+        return bool(environment.get(variable, "").strip())
+
+    found = [
+        f"{one} and {other} are both set: set only one of them"
+        for one, other in _ONLY_ONE_OF
+        if is_set(one) and is_set(other)
+    ]
+    missing = [variable for variable in _TLS_FILES if not is_set(variable)]
+    if missing and len(missing) < len(_TLS_FILES):
+        found.append(f"{', '.join(_TLS_FILES)} go together: set {' and '.join(missing)} too")
+    return found

@@ -16,7 +16,11 @@ def stamp_injected(pod: Json, plan: Plan, kept: Iterable[str]) -> None:
     }
     if plan.generation is not None:
         stamps[names.CONFIG_GENERATION_ANNOTATION] = str(plan.generation)
-    if unchanged := ",".join(dict.fromkeys(kept)):
+    unchanged = ",".join(dict.fromkeys(kept))
+    if pods.is_stamped(pod, plan.source, plan.fingerprint):
+        # The second time, what others have changed meanwhile would count as the user's too.
+        unchanged = pods.annotations(pod).get(names.KEPT_BY_USER_ANNOTATION, "")
+    if unchanged:
         stamps[names.KEPT_BY_USER_ANNOTATION] = unchanged
     if names.DEFAULT_CONTAINER_ANNOTATION not in pods.annotations(pod):
         application = pods.application_container(pod, plan.wiring.container)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from examples import plan, pod
+from examples import PAYLOAD_IMAGE, plan, pod
 from shield_operator.decision import Inject
+from shield_operator.decision.room import shortage
 from shield_operator.patch import apply
-from shield_operator.resources import shortage
 
 
 def container(name: str = "web", **requests: str) -> dict[str, Any]:
@@ -82,3 +82,41 @@ def test_a_plain_sidecars_limits_count_too(limits: dict[str, str], short: bool) 
     a_pod = pod(resources={"limits": limits})
     assert (shortage(a_pod, plan(mode="Container")) is not None) == short
     assert shortage(a_pod, plan()) is None
+
+
+PAYLOAD = {"image": PAYLOAD_IMAGE, "mountPath": "/opt/c"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "granted", "own", "is_short"),
+    [
+        # The stage runs beside the native sidecar, before the application.
+        ("Native", "200m", {}, False),
+        ("Native", "199m", {}, True),
+        ("Container", "100m", {}, False),
+        ("Container", "99m", {}, True),
+        ("None", "100m", {}, False),
+        ("None", "99m", {}, True),
+        # What is there already counts once.
+        (
+            "Native",
+            "200m",
+            {"initContainers": [container("llm-shield-payload-stage", cpu="9")]},
+            False,
+        ),
+    ],
+)
+def test_the_payloads_stage_needs_its_share(
+    mode: str, granted: str, own: dict[str, Any], is_short: bool
+) -> None:
+    a_pod = pod(resources={"requests": {"cpu": granted, "memory": "1Gi"}}, **own)
+    found = shortage(a_pod, plan(payload=PAYLOAD, mode=mode))
+    assert (found is not None) == is_short
+    if found:
+        assert "the payload's init container, which asks for 100m" in found
+        assert ("lower spec.resources" in found) == (mode != "None")
+
+
+def test_where_nothing_is_added_nothing_is_short() -> None:
+    too_small = pod(resources={"requests": {"cpu": "1m"}}, containers=[container(cpu="1")])
+    assert shortage(too_small, plan(mode="None")) is None

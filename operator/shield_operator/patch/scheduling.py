@@ -1,21 +1,21 @@
 """Where the pod may run: a config's node selector, tolerations and affinity, where it has none."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from shield_operator import raw
+from shield_operator import names, raw
 from shield_operator.model import Json, Scheduling
 
 
-def place(pod: Json, scheduling: Scheduling) -> Iterator[str]:
-    """Add the rules, and say which of them the pod has otherwise and keeps so."""
+def schedule(pod: Json, scheduling: Scheduling, kept: list[str]) -> None:
+    """Add the rules, and to `kept` the names of those that the pod has otherwise."""
     spec = raw.object_at(pod, "spec")
-    yield from _set_absent(spec, "nodeSelector", scheduling.node_selector)
+    _set_absent(spec, "nodeSelector", scheduling.node_selector, kept)
     present = [_normal(toleration) for toleration in raw.items(spec, "tolerations")]
     for toleration in scheduling.tolerations:
         if _normal(toleration) not in present:
             raw.list_at(spec, "tolerations").append(copy.deepcopy(toleration))
-    yield from _set_absent(spec, "affinity", scheduling.affinity or {})
+    _set_absent(spec, "affinity", scheduling.affinity or {}, kept)
 
 
 def is_same_toleration(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
@@ -23,13 +23,13 @@ def is_same_toleration(one: Mapping[str, Json], other: Mapping[str, Json]) -> bo
     return bool(_normal(one) == _normal(other))
 
 
-def _set_absent(parent: Json, key: str, rules: Json) -> Iterator[str]:
-    for name, rule in rules.items():
-        found = raw.mapping(parent, key).get(name)
+def _set_absent(spec: Json, field: str, rules: Json, kept: list[str]) -> None:
+    for key, rule in rules.items():
+        found = raw.mapping(spec, field).get(key)
         if found is None:
-            raw.object_at(parent, key)[name] = copy.deepcopy(rule)
+            raw.object_at(spec, field)[key] = copy.deepcopy(rule)
         elif found != rule:
-            yield f"{key}:{name}"
+            kept.append(names.kept_rule(field, key))
 
 
 def _normal(toleration: Mapping[str, Json]) -> Json:

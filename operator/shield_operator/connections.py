@@ -1,0 +1,230 @@
+"""The connections to the webhook port: taken, timed, and limited, so that nobody holds it up.
+
+Whoever reaches the port may be slow, silent or send garbage. Each connection has a time to shake
+hands, and one to send a whole request in. There is a limit to their number; where it is reached,
+one that never asked anything makes room, then the one that has been idle for longest. One whose
+request is being answered never does, so that the API server's are the last to go.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from typing import Final, cast
+
+from shield_operator.certificates import CertificateError
+
+logger = logging.getLogger(__name__)
+
+MOST: Final = 384
+"""Connections at a time; each costs some 300 KiB."""
+HANDSHAKE: Final = 5.0
+"""Seconds that a TLS handshake may take."""
+SILENCE: Final = 30.0
+"""Seconds before the first byte; the API server opens some connections ahead of need."""
+REQUEST: Final = 5.0
+"""Seconds from a request's first byte to its last."""
+KEEP_ALIVE: Final = 150.0
+"""Seconds between two requests. The API server itself gives up idle connections after 90: were we
+first, a request of its could meet a connection that is being closed."""
+_SHUTDOWN: Final = 1.0
+"""Seconds for the other side's part in closing a TLS connection."""
+_PAUSE: Final = 0.1
+"""Seconds before trying again to accept a connection, where the system did not let us."""
+
+
+class Connections:
+    """Accepts connections, and keeps the account of them.
+
+    Args:
+        protocol: makes the HTTP protocol of one connection.
+        context: the TLS context for the next one.
+    """
+
+    def __init__(
+        self,
+        protocol: Callable[[], asyncio.Protocol],
+        context: Callable[[], ssl.SSLContext],
+    ) -> None:
+        self._protocol = protocol
+        self._context = context
+        # Each in the order in which they are to go.
+        self._strangers: dict[Connection, None] = {}
+        self._idle: dict[Connection, None] = {}
+        self._busy: dict[Connection, None] = {}
+        self._trouble: int | None = None
+
+    async def serve(self, listeners: Iterable[socket.socket]) -> None:
+        """Accept on all of these sockets until cancelled; they are closed in the end."""
+        listeners = tuple(listeners)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for listener in listeners:
+                    group.create_task(self._accept(listener))
+        finally:
+            for listener in listeners:
+                listener.close()
+            for connection in tuple(self._strangers):
+                if connection.shaking_hands is not None:
+                    connection.abort()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                if error.errno not in {self._trouble, errno.ECONNABORTED}:
+                    logger.warning("cannot accept a connection: %s", error.strerror)
+                    self._trouble = error.errno
+                await asyncio.sleep(_PAUSE)
+                continue
+            self._trouble = None
+            if self._has_room():
+                connection = Connection(self._protocol(), self)
+                connection.shaking_hands = loop.create_task(self._shake_hands(connection, client))
+                self._strangers[connection] = None
+            else:
+                client.close()
+
+    def _has_room(self) -> bool:
+        """Whether another one may come, after somebody made room for it where that was needed."""
+        if len(self._strangers) + len(self._idle) + len(self._busy) < MOST:
+            return True
+        for connections in (self._strangers, self._idle):
+            for connection in connections:
+                self.forget(connection)
+                connection.abort()
+                return True
+        return False
+
+    async def _shake_hands(self, connection: "Connection", client: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                client,
+                ssl=self._context(),
+                ssl_handshake_timeout=HANDSHAKE,
+                ssl_shutdown_timeout=_SHUTDOWN,
+            )
+        except OSError:  # it went away, sent garbage, or was too slow
+            self.forget(connection)
+        except CertificateError:
+            logger.exception("cannot take a connection")
+            client.close()
+            self.forget(connection)
+        finally:
+            connection.shaking_hands = None
+
+    # --- What connections tell --------------------------------------------------------------------
+
+    def forget(self, connection: "Connection") -> None:
+        """It is gone."""
+        for connections in (self._strangers, self._idle, self._busy):
+            connections.pop(connection, None)
+
+    def is_busy(self, connection: "Connection") -> None:
+        """One that has asked before asks again, or one that asks is being answered."""
+        self.forget(connection)
+        self._busy[connection] = None
+
+    def is_idle(self, connection: "Connection") -> None:
+        """It has been answered, and may ask again."""
+        self.forget(connection)
+        self._idle[connection] = None
+
+
+class Connection(asyncio.Protocol):
+    """One connection: passes everything on to the HTTP protocol, and keeps the time."""
+
+    def __init__(self, http: asyncio.Protocol, all_of_them: Connections) -> None:
+        self.shaking_hands: asyncio.Task[None] | None = None
+        self._http = http
+        self._all = all_of_them
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._idle = True
+        """Whether no request has begun."""
+        self._known = False
+        """Whether a request was answered."""
+        self._answering = False
+        self._ahead = False
+        """Whether more came while a request was being answered."""
+
+    @classmethod
+    def of(cls, transport: asyncio.BaseTransport | None) -> "Connection | None":
+        """The connection that a request came by; None where it is gone."""
+        protocol = transport.get_protocol() if transport else None
+        return protocol if isinstance(protocol, cls) else None
+
+    # --- What the handler tells -------------------------------------------------------------------
+
+    def received(self) -> None:
+        """The whole request is there."""
+        self._set_deadline(None)
+        self._answering = True
+        self._all.is_busy(self)
+
+    def answered(self) -> None:
+        """The request was a real one, and it has its answer."""
+        self._answering, self._idle, self._known = False, True, True
+        self._all.is_idle(self)
+        if self._ahead:
+            self._ahead = False
+            self._begin()
+
+    # --- What the event loop tells ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The handshake is done."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._set_deadline(SILENCE)
+        self._http.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request."""
+        if self._answering:
+            self._ahead = True
+        elif self._idle:
+            self._begin()
+        self._http.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """The client sends no more."""
+        return self._http.eof_received()
+
+    def pause_writing(self) -> None:
+        """The client reads slowly."""
+        self._http.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self._http.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        self._set_deadline(None)
+        self._transport = None
+        self._all.forget(self)
+        self._http.connection_lost(exc)
+
+    def abort(self) -> None:
+        """End it at once, whatever it is doing."""
+        if self.shaking_hands is not None:
+            self.shaking_hands.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _begin(self) -> None:
+        self._idle = False
+        self._set_deadline(REQUEST)
+        if self._known:
+            self._all.is_busy(self)
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        loop = asyncio.get_running_loop()
+        self._deadline = None if seconds is None else loop.call_later(seconds, self.abort)
