@@ -7,6 +7,7 @@ modules, each importing only those above it:
     scalars    what an unquoted word means, and how to write one clearly
     reading    from text to values that know their places
     writing    JSON as YAML
+    matching   what is the same in two values
     editing    changing a text so that it says something else
     file       a file's documents
     workloads  the pods that a document is about
