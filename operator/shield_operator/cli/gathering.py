@@ -116,19 +116,27 @@ async def gather(
     deployment, installation = await _read_deployment(viewer, operator_namespace)
     settings = installation.settings
     webhooks = await seen(viewer.find(kinds.WEBHOOK_CONFIGURATION, names.OPERATOR))
-    lease, renewed = await _watch_lease(viewer, settings)
+    async with asyncio.TaskGroup() as group:
+        definition = group.create_task(seen(viewer.find(kinds.DEFINITION, _DEFINITION)))
+        secret = group.create_task(seen(_read_secret(viewer, settings)))
+        answers = group.create_task(seen(_ask_replicas(viewer, settings)))
+        permissions = group.create_task(seen(_ask_permissions(viewer, settings, deployment)))
+        probe = group.create_task(seen(_try_pod(viewer, settings, namespace)))
+        connection = group.create_task(connect(webhooks))
+        watched = group.create_task(_watch_lease(viewer, settings))
+    lease, renewed = watched.result()
     facts = Facts(
         version=version,
-        definition=await seen(viewer.find(kinds.DEFINITION, _DEFINITION)),
+        definition=definition.result(),
         deployment=deployment,
         webhooks=webhooks,
-        tls_secret=await seen(_read_secret(viewer, settings)),
-        answers=await seen(_ask_replicas(viewer, settings)),
-        connection=await connect(webhooks),
+        tls_secret=secret.result(),
+        answers=answers.result(),
+        connection=connection.result(),
         lease=lease,
         lease_renewed=renewed,
-        permissions=await seen(_ask_permissions(viewer, settings, deployment)),
-        probe=await seen(_try_pod(viewer, settings, namespace)),
+        permissions=permissions.result(),
+        probe=probe.result(),
         unknown_settings=installation.unknown,
     )
     return facts, settings
@@ -186,7 +194,7 @@ async def _ask_replicas(viewer: Viewer, settings: Settings) -> tuple[Answer, ...
 async def _watch_lease(viewer: Viewer, settings: Settings) -> tuple[Json, bool]:
     """The Lease, and whether its holder was seen to renew it; no clock is compared."""
     first = await seen(viewer.find(kinds.LEASE, names.OPERATOR, settings.namespace))
-    if first is None or isinstance(first, Unseen):
+    if isinstance(first, Unseen) or not raw.mapping(first, "spec").get("holderIdentity"):
         return first, False
     for _ in range(_LEASE_LOOKS):
         await asyncio.sleep(_LEASE_PAUSE)
