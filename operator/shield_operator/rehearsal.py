@@ -16,6 +16,7 @@ from shield_operator.documents import Document, Workload, configs, namespaces, w
 from shield_operator.model import Json
 from shield_operator.selection import ConfigIndex
 from shield_operator.settings import Settings, UninjectedPodPolicy
+from shield_operator.text import one_line
 from shield_operator.uninjection import plan_of, source, uninject
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -177,7 +178,7 @@ def _workloads(document: Document) -> tuple[Json, list[Workload]]:
 
 
 def _who(workload: Workload, scene: Scene) -> str:
-    return f"{workload.kind}/{scene.namespace_of(workload)}/{workload.name}"
+    return one_line(f"{workload.kind}/{scene.namespace_of(workload)}/{workload.name}")
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Taking out of a pod what injection put into it: `patch.apply`, backwards.
 
-What carries our names goes: the sidecar that bears our mark, the payload's stage, volumes with
-their mounts, the outcome's labels and annotations. What the plan set under others' names, the
-wiring, goes where it is as the plan has it; that the user had it so before can no longer be seen.
-A container of our name without our mark is not ours, and neither is anything in a pod that was
-skipped but the reason on it.
+What carries our names goes: the sidecar and the payload's stage that bear our mark, their volumes
+with all mounts of them, the outcome's labels and annotations. What the plan set under others'
+names, the wiring, goes where it is as the plan has it; that the user had it so before can no longer
+be seen. A container of our name without our mark is not ours, and neither is anything in a pod that
+was skipped but the reason on it.
 """
 
 from typing import Final
@@ -53,30 +53,32 @@ def uninject(pod: Json, plan: Plan | None) -> bool:
     if injected:
         if plan is not None:
             _unwire(pod, plan)
-        _remove_additions(pod)
+        _remove_additions(pod, plan)
         _remove_default_container(pod, plan)
     metadata = raw.mapping(pod, "metadata")
     _discard(metadata, "labels", *_OUTCOME_LABELS)
     _discard(metadata, "annotations", *stamps)
+    if not metadata:
+        pod.pop("metadata", None)
     return True
 
 
 # --- What carries our names -----------------------------------------------------------------------
 
 
-def _remove_additions(pod: Json) -> None:
+def _remove_additions(pod: Json, plan: Plan | None) -> None:
     spec = raw.mapping(pod, "spec")
+    ours = [container for container in pods.all_containers(pod) if pods.is_marked(container)]
     for key in ("initContainers", "containers"):
-        _keep(spec, key, [c for c in raw.items(spec, key) if not _is_ours(c)])
-    gone = {v["name"] for v in raw.items(spec, "volumes") if _is_our_volume(v.get("name"))}
-    _keep(spec, "volumes", [v for v in raw.items(spec, "volumes") if v.get("name") not in gone])
+        _keep(spec, key, [c for c in raw.items(spec, key) if not pods.is_marked(c)])
+    mounted = {mount.get("name") for one in ours for mount in raw.items(one, "volumeMounts")}
+    mounted |= {volume["name"] for volume in plan.volumes} if plan else {names.PAYLOAD_VOLUME}
+    volumes = raw.items(spec, "volumes")
+    gone = {v["name"] for v in volumes if _is_our_volume(v.get("name")) and v["name"] in mounted}
+    _keep(spec, "volumes", [volume for volume in volumes if volume.get("name") not in gone])
     for container in pods.all_containers(pod):
         mounts = raw.items(container, "volumeMounts")
         _keep(container, "volumeMounts", [m for m in mounts if m.get("name") not in gone])
-
-
-def _is_ours(container: Json) -> bool:
-    return container.get("name") == names.PAYLOAD_STAGE or pods.is_marked(container)
 
 
 def _is_our_volume(name: Json) -> bool:
@@ -149,9 +151,10 @@ def _remove_variables(container: Json, wiring: Wiring) -> None:
         if variable.get("valueFrom") or not isinstance(value, str):
             left.append(variable)
         elif folder is not None and name == wiring.path_env:
-            rest = value.removeprefix(f"{folder}:")
-            if value != folder:
-                left.append({**variable, "value": rest})
+            if value.startswith(f"{folder}:"):
+                left.append({**variable, "value": value.removeprefix(f"{folder}:")})
+            elif value != folder:
+                left.append(variable)
         elif name not in wired or wired[name] != value:
             left.append(variable)
     _keep(container, "env", left)

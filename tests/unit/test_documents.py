@@ -202,14 +202,25 @@ def test_comments_order_quotes_and_indentation_stay() -> None:
         pod["spec"]["tolerations"].append({"key": "a"})
 
     assert changed(COMMENTED, change) == (
-        COMMENTED.replace("{app: web}", '{app: web, "new": "on"}')
+        COMMENTED.replace("{app: web}", '{app: web, new: "on"}')
         .replace("            lines\n", '            lines\n        m: "1"\n')
         .replace("    # first\n", "    - name: zero\n    # first\n")
-        .replace('  "b"]   # and b\n', '  "b", "c"]   # and b\n        env:\n'
+        .replace('  "b"]   # and b\n', '  "b", c]   # and b\n        env:\n'
                  '        - name: A\n          value: "1"\n')
         .replace("    -   {name: log}\n", "    -   {name: log}\n    - name: end\n")
         + "      - key: a\n"
     )  # fmt: skip
+
+
+def test_what_goes_from_brackets_leaves_the_rest_as_it_was() -> None:
+    text = "a: {x: 1,  w:  '2' , z: 3}\nb: [1,  2 , 3 , 4]\nc: {x: [1]}\n"
+
+    def change(value: Any) -> None:
+        value["a"] = {"w": "2"}
+        value["b"] = [2, 3]
+        value["c"] = {}
+
+    assert changed(text, change) == "a: {w:  '2'}\nb: [2 , 3]\nc: {}\n"
 
 
 def test_carriage_returns_a_byte_order_mark_and_a_missing_last_newline_stay() -> None:
@@ -315,7 +326,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     ("text", "where", "what"),
     [
         ("a: 1\n---\n\tb: 1\n", "document 2, line 3", "is not YAML: found character that cannot"),
-        ("a: [1\n", "document 1, line 2", "is not YAML: "),
+        ("a: [1\n", "document 1, line 1", "is not YAML: "),
         ("a: b: c\n", "document 1, line 1", "is not YAML: mapping values are not allowed"),
         ("# c\n---\na: *x\n", "document 1, line 3", "is not YAML: there is no anchor 'x'"),
         ("a: &x [*x]\n", "document 1, line 1", "has an alias 'x' inside of itself"),

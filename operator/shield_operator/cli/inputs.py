@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
-from shield_operator import kinds, raw
+from shield_operator import kinds, names, raw
 from shield_operator.cli.connecting import cluster_options, with_cluster
 from shield_operator.cli.failure import fail
 from shield_operator.documents import Document, DocumentError, documents, workloads
@@ -242,18 +242,27 @@ def _from_cluster(
 
     async def ask(viewer: Viewer) -> Scene:
         from shield_operator.cli.reading import read_installation  # noqa: PLC0415
+        from shield_operator.cluster import Forbidden  # noqa: PLC0415
 
         installation, notes = await read_installation(viewer, None)
         settings = installation.settings
         found = version or await viewer.version()
         resources: list[Json] = []
         labels = dict(scene.namespace_labels)
-        for namespace in sorted(asked | {settings.namespace}):
+        for namespace in sorted(asked):
             resources += await viewer.configs(namespace)
+        try:
+            default = await viewer.find(kinds.CONFIG, names.DEFAULT_CONFIG, settings.namespace)
+            resources += [default] if default is not None else []
+        except Forbidden:
+            notes.append(f"the configs of namespace {settings.namespace} cannot be read")
         for namespace in sorted(asked - labels.keys()):
-            its_namespace = await viewer.find(kinds.NAMESPACE, namespace)
-            if its_namespace is not None:
-                labels[namespace] = raw.strings(its_namespace, "metadata", "labels")
+            try:
+                its_namespace = await viewer.find(kinds.NAMESPACE, namespace)
+            except Forbidden:
+                notes.append(f"namespace {namespace} cannot be read: taken as without labels")
+                continue
+            labels[namespace] = raw.strings(its_namespace, "metadata", "labels")
         for note in notes:
             click.echo(f"note: {note}", err=True)
         index = ConfigIndex.of(settings, found, [*resources, *given])

@@ -1,12 +1,13 @@
 """What commands write: manifests as they are, or what is different about them."""
 
-import difflib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 import click
+
+from shield_operator.documents import unified
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
@@ -38,18 +39,8 @@ def _bounded(text: str) -> str:
 def write_difference(name: str, before: str, after: str) -> None:
     """Write what is different, as ``diff -u`` does."""
     coloured = is_coloured()
-    for line in _difference(name, before, after):
+    for line in unified(name, before, after):
         click.echo(_painted(line) if coloured else line, color=coloured)
-
-
-def _difference(name: str, before: str, after: str) -> Iterator[str]:
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), name, name, n=3
-    )
-    for line in lines:
-        yield line.rstrip("\r\n")
-        if not line.endswith("\n"):
-            yield "\\ No newline at end of file"
 
 
 def _painted(line: str) -> str:

@@ -56,17 +56,22 @@ def uninject(
 
 
 def _remarks(removals: Iterable[Removal]) -> Iterator[str]:
+    """What may stay; one line for all workloads that would need the same config."""
+    without: dict[str, list[str]] = {}
     for removal in removals:
         if removal.wiring_stays:
-            yield (
-                f"{removal.who}: warning: what ShieldSidecarConfig {removal.config} set on the "
-                "application, if anything, stays: give that config with -c"
-            )
+            without.setdefault(str(removal.config), []).append(removal.who)
         elif removal.differs:
             yield (
                 f"{removal.who}: warning: ShieldSidecarConfig {removal.config} has changed since: "
                 "what it set on the application then may stay"
             )
+    for config, (first, *more) in without.items():
+        others = f" and {len(more)} more" if more else ""
+        yield (
+            f"{first}{others}: warning: what ShieldSidecarConfig {config} set on the application, "
+            "if anything, stays: give that config with -c"
+        )
 
 
 def _summary(removals: list[Removal]) -> str:

@@ -7,11 +7,14 @@ modules, each importing only those above it:
     scalars    what an unquoted word means, and how to write one clearly
     reading    from text to values that know their places
     writing    JSON as YAML
+    matching   what is the same in two values
     editing    changing a text so that it says something else
     file       a file's documents
     workloads  the pods that a document is about
+    difference what changed, as `diff -u` shows it
 """
 
+from shield_operator.documents.difference import unified
 from shield_operator.documents.errors import DocumentError
 from shield_operator.documents.file import Document, documents
 from shield_operator.documents.workloads import (
@@ -32,5 +35,6 @@ __all__ = [
     "documents",
     "namespaces",
     "objects",
+    "unified",
     "workloads",
 ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shield_operator.documents import scalars
+from shield_operator.documents.matching import aligned, same
 from shield_operator.documents.reading import Node, NotYamlError, read
 from shield_operator.documents.writing import block, flow
 from shield_operator.model import Json
@@ -31,7 +32,7 @@ def edited(text: str, root: Node, wanted: Json) -> str:
     except (_TooUnusualError, NotYamlError):
         pass
     else:
-        if found is not None and _same(found.value, wanted):
+        if found is not None and same(found.value, wanted):
             return changed
     before, after = text[: root.start], text[root.end :]
     if root.flow:
@@ -45,15 +46,6 @@ def edited(text: str, root: Node, wanted: Json) -> str:
 
 def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
-
-
-def _same(one: Json, other: Json) -> bool:
-    """Equal, where true is not one."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return type(one) is type(other) and (one == other or one != one)  # noqa: PLR0124  # NaN
 
 
 @dataclass(slots=True)
@@ -89,7 +81,7 @@ class _Editor:
 
     def _note_changes(self, node: Node, wanted: Json) -> None:
         """Find what changes, before anything is written: aliases of it have to be written out."""
-        if node.alias_of or _same(node.value, wanted):
+        if node.alias_of or same(node.value, wanted):
             return
         self.changed.add(id(node))
         if isinstance(wanted, dict):
@@ -97,14 +89,14 @@ class _Editor:
                 if key.value in wanted:
                     self._note_changes(value, wanted[key.value])
         elif isinstance(wanted, list) and isinstance(node.value, list):
-            for old, new in _aligned(node.value, wanted):
+            for old, new in aligned(node.value, wanted):
                 if old is not None and new is not None:
                     self._note_changes(node.items[old], wanted[new])
 
     # --- What a node becomes ----------------------------------------------------------------------
 
     def _change(self, node: Node, wanted: Json, parent: Node | None) -> None:
-        is_same = _same(node.value, wanted)
+        is_same = same(node.value, wanted)
         sources = [node.alias_of] if node.alias_of else node.merged
         if sources:
             if not is_same or any(id(source) in self.changed for source in sources):
@@ -119,15 +111,18 @@ class _Editor:
             self._replace(node, wanted, parent)
 
     def _change_mapping(self, node: Node, wanted: dict[str, Json], parent: Node | None) -> None:
-        removed = [pair for pair in node.pairs if pair[0].value not in wanted]
-        if removed and node.flow:
+        removed = [key.value not in wanted for key, _ in node.pairs]
+        if all(removed):
             self._replace(node, wanted, parent)
             return
-        for key, value in node.pairs:
-            if key.value in wanted:
+        for (key, value), is_removed in zip(node.pairs, removed, strict=True):
+            if not is_removed:
                 self._change(value, wanted[key.value], node)
-            else:
+            elif not node.flow:
                 self._remove_lines(node, key.start, value.end)
+        if node.flow:
+            places = [(key.start, value.end) for key, value in node.pairs]
+            self._remove_in_flow(places, removed)
         known = node.value.keys()
         added = {key: value for key, value in wanted.items() if key not in known}
         if not added:
@@ -138,13 +133,13 @@ class _Editor:
             self._append_lines(node, block(added))
 
     def _change_sequence(self, node: Node, wanted: list[Json], parent: Node | None) -> None:
-        aligned = _aligned(node.value, wanted)
-        kept = [old for old, new in aligned if old is not None and new is not None]
-        if len(kept) < len(node.items) and (node.flow or not kept):
+        pairs = aligned(node.value, wanted)
+        kept = {old for old, new in pairs if old is not None and new is not None}
+        if not kept:
             self._replace(node, wanted, parent)
             return
         added: list[Json] = []
-        for old, new in aligned:
+        for old, new in pairs:
             if old is None and new is not None:
                 added.append(wanted[new])
                 continue
@@ -152,10 +147,13 @@ class _Editor:
             if added:
                 self._insert_before(node, item, added)
                 added = []
-            if new is None:
-                self._remove_lines(node, self._dash(node, item), item.end)
-            else:
+            if new is not None:
                 self._change(item, wanted[new], node)
+            elif not node.flow:
+                self._remove_lines(node, self._dash(node, item), item.end)
+        if node.flow:
+            places = [(item.start, item.end) for item in node.items]
+            self._remove_in_flow(places, [index not in kept for index in range(len(places))])
         if added and node.flow:
             self._append_in_flow(node, flow(added)[1:-1])
         elif added:
@@ -177,6 +175,9 @@ class _Editor:
                 new = f" {new}"
             if parent is None and not node.flow:
                 raise _TooUnusualError
+            before = self.text[:start].rstrip()
+            if new in ("{}", "[]") and before.endswith(":"):
+                start, new = len(before), f" {new}"
         elif parent.items:
             self._column(parent)
             column = start - self._line_start(start)
@@ -229,6 +230,14 @@ class _Editor:
             raise _TooUnusualError
         self.edits.append((first, self._line_end(end), ""))
 
+    def _remove_in_flow(self, places: list[tuple[int, int]], removed: list[bool]) -> None:
+        """Take out these of a flow collection, each with the comma beside it."""
+        for index, (start, end) in enumerate(places):
+            if removed[index] and not all(removed[:index]):
+                self.edits.append((places[index - 1][1], end, ""))
+            elif removed[index]:
+                self.edits.append((start, places[index + 1][0], ""))
+
     def _clear_up(self) -> None:
         """Write in a clear way what readers do not agree on, wherever it stays."""
         gone = [(node.start, node.end) for node in self.replaced]
@@ -263,26 +272,3 @@ class _Editor:
                 raise _TooUnusualError
             start = self._line_start(start - 1)
         return start + column
-
-
-def _aligned(old: list[Json], new: list[Json]) -> list[tuple[int | None, int | None]]:
-    """Which items of two lists are the same thing: those of one name, else those that are equal."""
-    pairs: list[tuple[int | None, int | None]] = []
-    place = 0
-    for index, item in enumerate(new):
-        found = next((i for i in range(place, len(old)) if _alike(old[i], item)), None)
-        if found is None:
-            pairs.append((None, index))
-            continue
-        pairs += [(gone, None) for gone in range(place, found)]
-        pairs.append((found, index))
-        place = found + 1
-    return [*pairs, *((gone, None) for gone in range(place, len(old)))]
-
-
-def _alike(one: Json, other: Json) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        names = (one.get("name"), other.get("name"))
-        if names[0] is not None or names[1] is not None:
-            return bool(names[0] == names[1])
-    return _same(one, other)

@@ -147,7 +147,8 @@ def _document(name: str, number: int, line: int, text: str) -> Document:
     try:
         root = read(text)
     except NotYamlError as error:
-        raise DocumentError(name, number, line + error.line, str(error)) from error
+        last = text.rstrip().count("\n")  # what is missing at the end is missed there
+        raise DocumentError(name, number, line + min(error.line, last), str(error)) from error
     if root is None:
         return Document(name, number, line, text, None, None)
     if not isinstance(root.value, dict):

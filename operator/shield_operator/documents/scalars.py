@@ -85,6 +85,11 @@ def scalar(value: Json) -> str:
     return quoted(value)
 
 
+def in_flow(value: Json) -> str:
+    """The same between brackets, where a colon would be something else."""
+    return quoted(value) if isinstance(value, str) and ":" in value else scalar(value)
+
+
 def is_text(text: str) -> bool:
     """Whether this unquoted text is text for all readers."""
     return is_certain(text) and isinstance(meaning(text), str)

@@ -30,7 +30,7 @@ def _under(key: str, value: Json) -> list[str]:
 def flow(value: Json) -> str:
     """The value on one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{scalars.quoted(k)}: {flow(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{scalars.in_flow(k)}: {flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return f"[{', '.join(map(flow, value))}]"
-    return scalars.quoted(value)
+    return scalars.in_flow(value)
