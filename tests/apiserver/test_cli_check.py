@@ -235,6 +235,15 @@ def test_the_lease(own_control_plane: ControlPlane) -> None:
     assert results(cluster)["leader"] == ("bad", "nobody holds the Lease")
 
 
+def lister_of(cluster: ControlPlane) -> Path:
+    """Somebody who may list pods everywhere, and not talk to them."""
+    cluster.kubectl("create", "serviceaccount", "lister", "-n", "default")
+    cluster.kubectl("create", "clusterrole", "lister", "--verb=list,get", "--resource=pods")
+    account = "--serviceaccount=default:lister"
+    cluster.kubectl("create", "clusterrolebinding", "lister", "--clusterrole=lister", account)
+    return cluster.kubeconfig_for("lister", "default")
+
+
 def own_address() -> str:
     """An address of this machine; not loopback's, to which the API server proxies nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -293,9 +302,13 @@ def test_replicas_answer_through_the_api_server(own_control_plane: ControlPlane)
         assert lines[1] == ["operator", "0.1.0"]
         assert lines[2][0] == "Kubernetes"
         assert lines[2][1].startswith("v1.")
+        kubeconfig = lister_of(cluster)
+        seen_by_lister = shield_json("check", kubeconfig=kubeconfig)
+        (asked,) = [one for one in seen_by_lister if one["check"] == "replicas"]
+        assert asked["result"] == "unknown"
+        assert "pods/proxy" in asked["saw"]
         replica.terminate()  # it serves on for a while, and says that it goes
-        eventually(lambda: results(cluster)["replicas"][0] == "bad")
-        assert "the operator is stopping" in results(cluster)["replicas"][1]
+        eventually(lambda: "the operator is stopping" in results(cluster)["replicas"][1])
 
 
 def test_an_api_server_out_of_reach(tmp_path: Path, control_plane: ControlPlane) -> None:
@@ -307,6 +320,8 @@ def test_an_api_server_out_of_reach(tmp_path: Path, control_plane: ControlPlane)
     assert found.exit_code == 1
     assert found.stdout.startswith(" 1 ✗ API server       cannot read the API server's version: ")
     assert found.stdout.count("✗") == 1
+    before = shield("check", "--pre", kubeconfig=path)
+    assert (before.exit_code, before.stdout.count("✗")) == (1, 1)
     for command in (["status"], ["explain", "x"], ["version"], ["status", "-A"]):
         one = shield(*command, kubeconfig=path)
         assert (one.exit_code, len(one.stderr.splitlines())) == (1, 1), command

@@ -1,5 +1,7 @@
 """The faults run beside each other; what they found is printed, and written where that is asked."""
 
+import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +12,12 @@ from faults.runs import Runs
 from faults.stage import Report
 
 _REPORTS = pytest.StashKey[dict[str, Report]]()
+_BEGIN = pytest.StashKey[tuple[float, float]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_REPORTS] = {}
+    config.stash[_BEGIN] = (time.monotonic(), os.getloadavg()[0])
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +46,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not reports:
         return
     terminalreporter.section("faults")
-    terminalreporter.write_line(document.table(reports))
+    begin, load = terminalreporter.config.stash[_BEGIN]
+    seconds = time.monotonic() - begin
+    found = (
+        f"{document.table(reports)}\n\n{len(reports)} faults in {seconds:.0f} s. The machine has "
+        f"{os.cpu_count()} cores; its load average was {load:.1f} when it began."
+    )
+    terminalreporter.write_line(found)
     if terminalreporter.config.getoption("--write-reliability"):
-        document.write(document.FAULTS_SECTION, document.table(reports))
+        document.write(document.FAULTS_SECTION, found)

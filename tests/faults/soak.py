@@ -7,6 +7,7 @@ ones among them, and a large one) replayed over TLS and a few connections that a
 import argparse
 import asyncio
 import base64
+import os
 import ssl
 import time
 import uuid
@@ -90,6 +91,7 @@ async def replay(
 
 def soak(total: int) -> str:
     """Do it, and say what was found, as Markdown."""
+    load = os.getloadavg()[0]
     with ControlPlane.start() as control_plane:
         install(control_plane)
         prepare(control_plane)
@@ -111,7 +113,8 @@ def soak(total: int) -> str:
         f"{total:,} admissions ({counts}) of {len(corpus())} different pods in {took:.0f} s, over "
         f"{_CONNECTIONS} connections. After the first {warm[0].admissions:,} the resident memory "
         f"changed by {growth:+.1f} MiB; the slope over {len(warm)} samples is "
-        f"{slope(warm):+.2f} MiB for each 100,000 admissions."
+        f"{slope(warm):+.2f} MiB for each 100,000 admissions. The machine has "
+        f"{os.cpu_count()} cores; its load average was {load:.1f} when it began."
     )
     return "\n".join((verdict, "", *lines))
 

@@ -165,7 +165,7 @@ def as_text(subject: Subject) -> str:
             first = f"  {style.mark(MARKS[Verdict(verdict)])} {rule}".ljust(indent)
             text += style.wrapped(first, saw.lstrip(), width, indent)
         else:
-            indent = len(line) - len(line.lstrip()) + 2
-            text += style.wrapped("", line, width, indent)
+            indent = len(line) - len(line.lstrip())
+            text += style.wrapped(" " * indent, line.lstrip(), width, indent + 2)
         text += "\n"
     return text

@@ -1,29 +1,23 @@
 """Reading what ``check`` judges. Whatever cannot be read is told as such, and the rest goes on."""
 
 import asyncio
-import base64
 import os
-import ssl
 from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from typing import Final, TypeVar
 
 from shield_operator import kinds, names, raw
+from shield_operator.cli.handshake import connect
 from shield_operator.cluster import ClusterError, Forbidden, NotFound, Refused, Viewer
 from shield_operator.diagnosis import (
     GRANT,
     Answer,
-    Connection,
     Facts,
     FactsBefore,
     Permission,
     Probe,
-    Served,
     Unseen,
     installers_permissions,
-    is_called_by_url,
     operators_permissions,
 )
 from shield_operator.installation import Installation, installation_of
@@ -36,7 +30,8 @@ _Found = TypeVar("_Found")
 _LEASE_LOOKS: Final = 6
 _LEASE_PAUSE: Final = 1.0
 """Seconds between two looks at the Lease, whose holder renews it every two."""
-_CONNECTING: Final = 5.0
+
+_NOT_REACHED: Final = Unseen("the API server was not reached")
 
 PROBE: Final[Json] = {
     "apiVersion": "v1",
@@ -107,7 +102,7 @@ async def gather(
     """
     version = await seen(viewer.server_version())
     if isinstance(version, Unseen):
-        why = Unseen("the API server was not reached")
+        why = _NOT_REACHED
         facts = Facts(
             version=version, definition=why, deployment=why, webhooks=why, tls_secret=why,
             answers=why, connection=why, lease=why, permissions=why, probe=why,
@@ -116,19 +111,27 @@ async def gather(
     deployment, installation = await _read_deployment(viewer, operator_namespace)
     settings = installation.settings
     webhooks = await seen(viewer.find(kinds.WEBHOOK_CONFIGURATION, names.OPERATOR))
-    lease, renewed = await _watch_lease(viewer, settings)
+    async with asyncio.TaskGroup() as group:
+        definition = group.create_task(seen(viewer.find(kinds.DEFINITION, _DEFINITION)))
+        secret = group.create_task(seen(_read_secret(viewer, settings)))
+        answers = group.create_task(seen(_ask_replicas(viewer, settings)))
+        permissions = group.create_task(seen(_ask_permissions(viewer, settings, deployment)))
+        probe = group.create_task(seen(_try_pod(viewer, settings, namespace)))
+        connection = group.create_task(connect(webhooks))
+        watched = group.create_task(_watch_lease(viewer, settings))
+    lease, renewed = watched.result()
     facts = Facts(
         version=version,
-        definition=await seen(viewer.find(kinds.DEFINITION, _DEFINITION)),
+        definition=definition.result(),
         deployment=deployment,
         webhooks=webhooks,
-        tls_secret=await seen(_read_secret(viewer, settings)),
-        answers=await seen(_ask_replicas(viewer, settings)),
-        connection=await connect(webhooks),
+        tls_secret=secret.result(),
+        answers=answers.result(),
+        connection=connection.result(),
         lease=lease,
         lease_renewed=renewed,
-        permissions=await seen(_ask_permissions(viewer, settings, deployment)),
-        probe=await seen(_try_pod(viewer, settings, namespace)),
+        permissions=permissions.result(),
+        probe=probe.result(),
         unknown_settings=installation.unknown,
     )
     return facts, settings
@@ -143,6 +146,12 @@ async def gather_before(
         SettingsError: where the environment holds what cannot be used.
     """
     version = await seen(viewer.server_version())
+    if isinstance(version, Unseen):
+        why = _NOT_REACHED
+        before = FactsBefore(
+            version=version, definition=why, deployment=why, serves_webhooks=why, installer=why
+        )
+        return before, installation_of(None, os.environ, operator_namespace).settings
     deployment, installation = await _read_deployment(viewer, operator_namespace)
     settings = installation.settings
     wanted = (*installers_permissions(settings), *operators_permissions(settings), GRANT)
@@ -173,12 +182,9 @@ async def _ask_replicas(viewer: Viewer, settings: Settings) -> tuple[Answer, ...
     answers = []
     for pod in await viewer.list_all(kinds.POD, settings.namespace, selector=selector):
         name = str(raw.mapping(pod, "metadata").get("name"))
-        try:
-            status, text = await viewer.ask_pod(
-                settings.namespace, name, settings.health_port, "/readyz"
-            )
-        except Refused as error:
-            status, text = 0, str(error)
+        status, text = await viewer.ask_pod(
+            settings.namespace, name, settings.health_port, "/readyz"
+        )
         answers.append(Answer(name, status, text))
     return tuple(answers)
 
@@ -186,7 +192,7 @@ async def _ask_replicas(viewer: Viewer, settings: Settings) -> tuple[Answer, ...
 async def _watch_lease(viewer: Viewer, settings: Settings) -> tuple[Json, bool]:
     """The Lease, and whether its holder was seen to renew it; no clock is compared."""
     first = await seen(viewer.find(kinds.LEASE, names.OPERATOR, settings.namespace))
-    if first is None or isinstance(first, Unseen):
+    if isinstance(first, Unseen) or not raw.mapping(first, "spec").get("holderIdentity"):
         return first, False
     for _ in range(_LEASE_LOOKS):
         await asyncio.sleep(_LEASE_PAUSE)
@@ -258,35 +264,3 @@ async def _namespace_to_try(viewer: Viewer, settings: Settings) -> str:
                 return name
     is_excluded = viewer.namespace in excluded_namespaces(settings)
     return "default" if is_excluded else viewer.namespace
-
-
-# --- By URL ---------------------------------------------------------------------------------------
-
-
-async def connect(webhooks: Json) -> Connection | None:
-    """Connect to the webhook as the API server does; None where it is not called by URL."""
-    url = is_called_by_url(webhooks)
-    if url is None:
-        return None
-    hook = raw.items(webhooks, "webhooks")[0]
-    bundle = str(raw.mapping(hook, "clientConfig").get("caBundle") or "")
-    address = urlsplit(url)
-    try:
-        trusting = ssl.create_default_context(cadata=base64.b64decode(bundle).decode("ascii"))
-    except (ssl.SSLError, ValueError) as error:
-        return Connection(Served.NOT_TRUSTED, f"the CA bundle holds no certificate ({error})")
-    try:
-        async with asyncio.timeout(_CONNECTING):
-            _, writer = await asyncio.open_connection(
-                address.hostname, address.port or 443, ssl=trusting
-            )
-    except ssl.SSLCertVerificationError as error:
-        return Connection(Served.NOT_TRUSTED, error.verify_message)
-    except (OSError, TimeoutError) as error:
-        return Connection(Served.OUT_OF_REACH, str(error) or "no answer")
-    certificate: Any = writer.get_extra_info("peercert")
-    writer.close()
-    with suppress(OSError):
-        await writer.wait_closed()
-    seconds = ssl.cert_time_to_seconds(certificate["notAfter"])
-    return Connection(Served.TRUSTED, until=datetime.fromtimestamp(seconds, UTC))

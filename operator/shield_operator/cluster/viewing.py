@@ -4,18 +4,18 @@ Where an object is not there, or there is none of its kind, None comes back.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 
 from kubernetes.aio.client import ApiClient
-from kubernetes.aio.client.exceptions import ApiException
 
 from shield_operator import kinds, names, raw
 from shield_operator.cluster.client import Cluster
 from shield_operator.cluster.credentials import find_users_configuration
-from shield_operator.cluster.errors import OUR_RULES, Forbidden, NotFound, Refused
+from shield_operator.cluster.errors import OUR_RULES, Forbidden, NotFound, translated
 from shield_operator.kinds import Kind
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
@@ -155,20 +155,23 @@ class Viewer(Cluster):
     async def ask_pod(self, namespace: str, name: str, port: int, path: str) -> tuple[int, str]:
         """What a pod answers on a plain HTTP port, through the API server: status and text."""
         address = f"/api/v1/namespaces/{namespace}/pods/http:{name}:{port}/proxy{path}"
-        what = f"ask pod {namespace}/{name}"
-        try:
+        what = f"ask pod {namespace}/{name} through the API server"
+        with translated(what, _TIMEOUT):
             async with asyncio.timeout(_TIMEOUT):
                 request = await self._client.param_serialize(
                     "GET", address, header_params={"Accept": "*/*"}, auth_settings=["BearerToken"]
                 )
                 response = await self._client.call_api(*request, _request_timeout=_TIMEOUT)
-                return response.status, (await response.read()).decode(errors="replace")
-        except ApiException as error:
-            if error.status == HTTPStatus.FORBIDDEN:
-                raise Forbidden(f"cannot {what}: pods/proxy is not permitted") from None
-            return error.status or 0, str(error.body or error.reason)
-        except (OSError, TimeoutError) as error:
-            raise Refused(f"cannot {what}: {error or 'no answer'}") from error
+                text = (await response.read()).decode(errors="replace")
+        try:
+            status = json.loads(text)
+        except ValueError:
+            return response.status, text
+        # Not the pod has answered but the API server, for one that it may not or cannot ask.
+        if response.status == HTTPStatus.FORBIDDEN:
+            message = raw.mapping(status).get("message")
+            raise Forbidden(f"cannot {what}: {message or 'it is not permitted'}")
+        return response.status, str(raw.mapping(status).get("message") or text)
 
     # --- One way for all --------------------------------------------------------------------------
 
