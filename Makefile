@@ -28,9 +28,10 @@ demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it
 test: lint types controlplane  ## everything that needs neither root nor a cluster
 	$(BIN)/python -m pytest
 
-bench: setup  ## how long a decision takes, by configs and by the size of the pod
+bench: setup  ## how long a decision takes, by configs and size of the pod; and a file of manifests
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/selection.py
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/pod_size.py
+	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/manifests.py
 
 test-faults: setup controlplane  ## try every fault on real control planes, and write docs/reliability.md
 	$(BIN)/python -m pytest tests/faults --write-reliability

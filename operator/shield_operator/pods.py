@@ -125,6 +125,12 @@ def _mark_in(name: str, candidates: Iterable[Mapping[str, Json]]) -> str | None:
     return next(filter(None, map(_mark_of, ours)), None)
 
 
+def is_marked(container: Mapping[str, Json]) -> bool:
+    """Whether a container is ours by what it says of itself, wherever it stands."""
+    is_named = container.get("name") in (names.SIDECAR, names.PAYLOAD_STAGE)
+    return is_named and _mark_of(container) is not None
+
+
 def _mark_of(container: Mapping[str, Json]) -> str | None:
     for variable in raw.items(container, "env"):
         value = variable.get("value")

@@ -6,6 +6,7 @@ a new snapshot that shares all that did not change, so a reader never sees half 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -30,28 +31,57 @@ def excluded_namespaces(settings: Settings) -> tuple[str, ...]:
     return (*names.CLUSTER_NAMESPACES, settings.namespace)
 
 
+class OptIn(Enum):
+    """Why a pod is in, or out."""
+
+    EXCLUDED_NAMESPACE = auto()
+    POD_OUT = auto()
+    NAMESPACE_OUT = auto()
+    NOBODY_ASKED = auto()
+    SELECTORS_ASKED = auto()
+    NAMESPACE_IN = auto()
+    POD_IN = auto()
+
+    @property
+    def is_in(self) -> bool:
+        """Whether the pod asks for the sidecar."""
+        return self in (OptIn.SELECTORS_ASKED, OptIn.NAMESPACE_IN, OptIn.POD_IN)
+
+
+def opt_in(
+    pod_labels: Mapping[str, str],
+    namespace: str,
+    namespace_labels: Mapping[str, str] | None,
+    settings: Settings,
+) -> OptIn:
+    """Whether the pod asks for the sidecar, and why: the webhooks' selectors, said in Python.
+
+    ``None`` for the namespace's labels means that the selectors were asked already (an admission
+    review carries no namespace); then only the pod can still say no.
+    """
+    if namespace in excluded_namespaces(settings):
+        return OptIn.EXCLUDED_NAMESPACE
+    pod_says = pod_labels.get(names.INJECT_LABEL)
+    if pod_says in names.OUT_VALUES:
+        return OptIn.POD_OUT
+    if namespace_labels is None:
+        return OptIn.SELECTORS_ASKED
+    namespace_says = namespace_labels.get(names.INJECT_LABEL)
+    if namespace_says in names.OUT_VALUES:
+        return OptIn.NAMESPACE_OUT
+    if namespace_says in names.IN_VALUES:
+        return OptIn.NAMESPACE_IN
+    return OptIn.POD_IN if pod_says in names.IN_VALUES else OptIn.NOBODY_ASKED
+
+
 def is_opted_in(
     pod_labels: Mapping[str, str],
     namespace: str,
     namespace_labels: Mapping[str, str] | None,
     settings: Settings,
 ) -> bool:
-    """Whether the pod asks for the sidecar: the webhooks' selectors, said in Python.
-
-    ``None`` for the namespace's labels means that the selectors were asked already (an admission
-    review carries no namespace); then only the pod can still say no.
-    """
-    if namespace in excluded_namespaces(settings):
-        return False
-    pod_says = pod_labels.get(names.INJECT_LABEL)
-    if pod_says in names.OUT_VALUES:
-        return False
-    if namespace_labels is None:
-        return True
-    namespace_says = namespace_labels.get(names.INJECT_LABEL)
-    if namespace_says in names.OUT_VALUES:
-        return False
-    return namespace_says in names.IN_VALUES or pod_says in names.IN_VALUES
+    """Whether the pod asks for the sidecar; see `opt_in`."""
+    return opt_in(pod_labels, namespace, namespace_labels, settings).is_in
 
 
 def is_cluster_default(ref: ConfigRef, settings: Settings) -> bool:
@@ -197,13 +227,31 @@ Selected: TypeAlias = Plan | IndexedConfig | NoConfig | AmbiguousConfigs
 """A plan; or a config that is not valid; or why there is none."""
 
 
-def select(
+class Rule(Enum):
+    """By what a config is found; the first that finds any decides."""
+
+    NAMED = auto()  # by the pod's annotation
+    SELECTOR = auto()  # its ``podSelector`` matches the pod
+    NAMESPACE = auto()  # it is for every pod of its namespace
+    CLUSTER_DEFAULT = auto()
+    SETTINGS = auto()  # the settings alone
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The configs that come into question for a pod, and by which rule."""
+
+    rule: Rule
+    entries: tuple[IndexedConfig, ...] = ()
+
+
+def candidates(
     annotations: Mapping[str, str],
     labels: Mapping[str, str],
     namespace: str,
     configs: ConfigIndex,
-) -> Selected:
-    """The config for a pod of these annotations and labels.
+) -> Found:
+    """The configs for a pod of these annotations and labels, which should be one.
 
     The one that the pod names; else those of its namespace whose selector matches, where a selector
     beats none; else the cluster's default; else what the settings make.
@@ -211,25 +259,41 @@ def select(
     named = annotations.get(names.CONFIG_ANNOTATION)
     if named is not None:
         entry = configs.get(ConfigRef(namespace, named))
-        if entry is None:
-            return NoConfig(
-                f"annotation {names.CONFIG_ANNOTATION} names {named}, but namespace {namespace} "
-                f"has no such {names.KIND}: create it or correct the annotation"
-            )
-        return entry.plan or entry
-    matching = [
+        return Found(Rule.NAMED, (entry,) if entry is not None else ())
+    matching = tuple(
         entry
         for entry in configs.namespaces.get(namespace, {}).values()
         if entry.selector.matches(labels)
-    ]
-    candidates = [entry for entry in matching if entry.selector] or matching
-    if len(candidates) > 1:
-        return AmbiguousConfigs(tuple(sorted(candidates, key=lambda entry: entry.ref.name)))
-    if not candidates:
-        default = configs.get(ConfigRef(configs.settings.namespace, names.DEFAULT_CONFIG))
-        candidates = [default] if default is not None else []
-    if candidates:
-        return candidates[0].plan or candidates[0]
+    )
+    if selecting := tuple(entry for entry in matching if entry.selector):
+        return Found(Rule.SELECTOR, selecting)
+    if matching:
+        return Found(Rule.NAMESPACE, matching)
+    default = configs.get(ConfigRef(configs.settings.namespace, names.DEFAULT_CONFIG))
+    if default is not None:
+        return Found(Rule.CLUSTER_DEFAULT, (default,))
+    return Found(Rule.SETTINGS)
+
+
+def select(
+    annotations: Mapping[str, str],
+    labels: Mapping[str, str],
+    namespace: str,
+    configs: ConfigIndex,
+) -> Selected:
+    """The config for a pod of these annotations and labels; see `candidates`."""
+    found = candidates(annotations, labels, namespace, configs)
+    match found.entries:
+        case [entry]:
+            return entry.plan or entry
+        case [_, _, *_]:
+            return AmbiguousConfigs(tuple(sorted(found.entries, key=lambda entry: entry.ref.name)))
+    if found.rule is Rule.NAMED:
+        return NoConfig(
+            f"annotation {names.CONFIG_ANNOTATION} names {annotations[names.CONFIG_ANNOTATION]}, "
+            f"but namespace {namespace} has no such {names.KIND}: create it or correct the "
+            "annotation"
+        )
     return configs.last_resort or NoConfig(
         f"no {names.KIND} in namespace {namespace} is for this pod, and the cluster has no "
         f"default: create one in {namespace}"

@@ -13,3 +13,8 @@ def one_line(text: str, longest: int = LONGEST_WARNING) -> str:
     """`text` on one line, cut where it is too long: by default for an admission warning."""
     line = " ".join(text[: 4 * longest].split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def printable(text: str) -> str:
+    """`text` for a terminal: what a stranger has put into a name must not steer it."""
+    return "".join(c if c.isprintable() else "?" for c in text)

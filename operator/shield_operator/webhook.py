@@ -5,13 +5,14 @@ https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-con
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from shield_operator import names, raw
 from shield_operator.certificates import split_certificates
 from shield_operator.model import Json
 from shield_operator.selection import excluded_namespaces
-from shield_operator.settings import Settings
+from shield_operator.settings import FailurePolicy, Settings
 
 _NOT_A_MIRROR_POD: Final = {
     "name": "not-a-mirror-pod",
@@ -101,6 +102,19 @@ def client_config(settings: Settings, ca_bundle: bytes) -> Json:
         "port": 443,
     }
     return {"service": service, "caBundle": encoded}
+
+
+def settings_shown(settings: Settings, hook: Json) -> Settings:
+    """`settings`, but for what a live webhook of ours shows of its operator's."""
+    url = raw.mapping(hook, "clientConfig").get("url")
+    shown: dict[str, Json] = {}
+    if isinstance(url, str):
+        shown["webhook_url"] = url.removesuffix(names.INJECT_PATH)
+    if hook.get("failurePolicy") in list(FailurePolicy):
+        shown["failure_policy"] = FailurePolicy(hook["failurePolicy"])
+    if isinstance(hook.get("timeoutSeconds"), int):
+        shown["webhook_timeout"] = hook["timeoutSeconds"]
+    return replace(settings, **shown)
 
 
 def _webhook(

@@ -17,6 +17,7 @@ from shield_operator.certificates.issuing import (
     KeyPair,
     Validity,
     ascii_host,
+    read_validity,
     split_certificates,
 )
 from shield_operator.certificates.trust import OVERLAP, Certificate, Trust
@@ -34,5 +35,6 @@ __all__ = [
     "ascii_host",
     "issue_bundle",
     "read_bundle",
+    "read_validity",
     "split_certificates",
 ]

@@ -181,6 +181,18 @@ def ascii_host(host: str) -> str:
     return host.encode("idna").decode("ascii").lower()
 
 
+def read_validity(certificate: bytes) -> Validity:
+    """From when to when a certificate, PEM, is good; the first one where there is a chain.
+
+    Raises:
+        CertificateError: where it is none.
+    """
+    found = split_certificates(certificate)
+    if not found:
+        raise CertificateError("tls.crt holds no certificate")
+    return validity(asymmetric.load_certificate(found[0]).asn1)
+
+
 def validity(certificate: x509.Certificate) -> Validity:
     """From when to when it is good."""
     return Validity(

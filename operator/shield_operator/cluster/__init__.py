@@ -12,6 +12,7 @@ from shield_operator.cluster.errors import (
     Unreachable,
 )
 from shield_operator.cluster.lease import Lease
+from shield_operator.cluster.viewing import Viewer
 
 __all__ = [
     "FIELD_MANAGER",
@@ -25,5 +26,6 @@ __all__ = [
     "NotFound",
     "Refused",
     "Unreachable",
+    "Viewer",
     "in_a_pod",
 ]

@@ -1,8 +1,11 @@
 """Where the operator finds its API server, and who it is there."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import yaml
 from kubernetes.aio import config as kubernetes_config
@@ -12,23 +15,62 @@ from shield_operator.cluster.errors import NoCredentials
 
 
 async def find_configuration() -> Configuration:
-    """Credentials from where kubectl and client-go look for them."""
+    """Credentials from where client-go looks for them; the operator's own way."""
     configuration = Configuration()
-    try:
-        if not os.environ.get("KUBECONFIG") and in_a_pod():
+    if not os.environ.get("KUBECONFIG") and in_a_pod():
+        with _one_sentence():
             kubernetes_config.load_incluster_config(client_configuration=configuration)
-        else:
+    else:
+        with _one_sentence():
             await kubernetes_config.load_kube_config(
-                _kubeconfig(), client_configuration=configuration
+                _kubeconfig(None), client_configuration=configuration
             )
+    return configuration
+
+
+async def find_users_configuration(
+    kubeconfig: str | None, context: str | None
+) -> tuple[Configuration, str]:
+    """Credentials from where kubectl looks for them, and the namespace that it would take.
+
+    A file that is named beats ``KUBECONFIG``, and that ``~/.kube/config``; a pod's own account is
+    for a pod without any of them.
+
+    Raises:
+        NoCredentials: where there is none of them, or no such context.
+    """
+    configuration = Configuration()
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    if not named and not _DEFAULT_KUBECONFIG.expanduser().is_file() and in_a_pod():
+        with _one_sentence():
+            kubernetes_config.load_incluster_config(client_configuration=configuration)
+        own = _OWN_NAMESPACE.read_text(encoding="utf-8") if _OWN_NAMESPACE.is_file() else ""
+        return configuration, own.strip() or "default"
+    with _one_sentence(kubeconfig):
+        loader = await kubernetes_config.load_kube_config(
+            _kubeconfig(kubeconfig), context=context, client_configuration=configuration
+        )
+        chosen = loader.current_context["context"].get("namespace")
+    return configuration, str(chosen or "default")
+
+
+_DEFAULT_KUBECONFIG: Final = Path("~/.kube/config")
+_OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@contextmanager
+def _one_sentence(kubeconfig: str | None = None) -> Iterator[None]:
+    """Say in a sentence what the loader, which trusts its file, falls over."""
+    try:
+        yield
     except (kubernetes_config.ConfigException, yaml.YAMLError) as error:
         why = " ".join(str(error).split())
         raise NoCredentials(f"no credentials for an API server: {why}") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # the loader trusts its file
+    except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
         raise NoCredentials(
-            f"no credentials for an API server: {_kubeconfig()} is not a kubeconfig ({error})"
+            f"no credentials for an API server: {_kubeconfig(kubeconfig)} is not a kubeconfig "
+            f"({error})"
         ) from error
-    return configuration
 
 
 def in_a_pod() -> bool:
@@ -36,9 +78,9 @@ def in_a_pod() -> bool:
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
-def _kubeconfig() -> str:
+def _kubeconfig(named: str | None) -> str:
     """The kubeconfig file, or several with the system's path separator between them."""
-    paths = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    paths = named or os.environ.get("KUBECONFIG") or str(_DEFAULT_KUBECONFIG.expanduser())
     if not any(Path(path).is_file() for path in paths.split(os.pathsep)):
         raise NoCredentials(
             f"no credentials for an API server: this is no pod, and {paths} is no file; "

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Final
 
 import aiohttp
 from kubernetes.aio.client.exceptions import ApiException
@@ -49,6 +50,10 @@ class NoCredentials(Exception):
     """There is no way to reach any API server; the message says where we looked."""
 
 
+OUR_RULES: Final = "; apply the RBAC rules of manifests/install.yaml"
+"""What to do where the operator's account may not do something; a person has other rules."""
+
+
 @contextmanager
 def translated(what: str, limit: float) -> Iterator[None]:
     """Turn what the client raises into our errors.
@@ -77,7 +82,7 @@ def error_for(status: int | None, content: bytes | str | None, what: str) -> Clu
     sentence = f"cannot {what}: {message}"
     match status:
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            return Forbidden(f"{sentence}; apply the RBAC rules of manifests/install.yaml")
+            return Forbidden(f"{sentence}{OUR_RULES}")
         case HTTPStatus.NOT_FOUND:
             return NotFound(sentence)
         case HTTPStatus.CONFLICT:

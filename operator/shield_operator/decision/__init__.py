@@ -91,10 +91,19 @@ from shield_operator.decision.warnings import (
 )
 from shield_operator.model import Json, SecretState
 from shield_operator.plan import Plan
-from shield_operator.selection import ConfigIndex, is_opted_in, select
+from shield_operator.selection import ConfigIndex, Selected, is_opted_in, select
 from shield_operator.settings import Settings
 
-__all__ = ["Decision", "Ignore", "Inject", "Skip", "SkipReason", "decide", "needed_secrets"]
+__all__ = [
+    "Decision",
+    "Ignore",
+    "Inject",
+    "Skip",
+    "SkipReason",
+    "decide",
+    "mark_of",
+    "needed_secrets",
+]
 
 
 def decide(
@@ -104,6 +113,8 @@ def decide(
     secrets: Mapping[str, SecretState],
     configs: ConfigIndex,
     settings: Settings,
+    *,
+    made_by: str | None = None,
 ) -> Decision:
     """Decide about one pod; see the table above. Never raises, whatever the pod's JSON holds.
 
@@ -116,13 +127,13 @@ def decide(
         secrets: what is known of Secrets in that namespace, by name; the rest is unknown.
         configs: every config of the cluster.
         settings: the operator's.
+        made_by: the kind of the controller that will make pods of this template, such as ``Job``;
+            a pod itself names its own.
     """
     if not is_opted_in(pods.labels(pod), namespace, namespace_labels, settings):
         return Ignore()
     selected = select(pods.annotations(pod), pods.labels(pod), namespace, configs)
-    mark = pods.mark(pod)
-    if mark is None and isinstance(selected, Plan) and selected.sidecar is None:
-        mark = pods.stage_mark(pod)
+    mark = mark_of(pod, selected)
     if mark is not None:
         return Ignore(tuple(doubts(pod, mark, selected)))
     match resolve(pod, namespace, selected):
@@ -131,5 +142,13 @@ def decide(
             return replace(skip, warnings=(*skip.warnings, *kept_labels(pod, kept)))
         case Plan() as plan:
             kept = {names.INJECTED_LABEL: names.INJECTED_VALUE, names.INJECTION_SKIPPED_LABEL: None}
-            warnings = injection_warnings(pod, namespace, plan, secrets)
+            warnings = injection_warnings(pod, namespace, plan, secrets, made_by)
             return Inject(plan, (*warnings, *kept_labels(pod, kept)))
+
+
+def mark_of(pod: Json, selected: Selected) -> str | None:
+    """What tells that the pod has what this would give it, and of which origin; None where not."""
+    mark = pods.mark(pod)
+    if mark is None and isinstance(selected, Plan) and selected.sidecar is None:
+        return pods.stage_mark(pod)
+    return mark

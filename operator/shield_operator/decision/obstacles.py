@@ -1,7 +1,7 @@
 """What stands between a pod and its plan: every reason to skip, in the order of `SkipReason`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
 from shield_operator import arguments, names, pods, raw
 from shield_operator.decision import room
@@ -14,25 +14,31 @@ from shield_operator.text import one_line
 
 def resolve(pod: Json, namespace: str, selected: Selected) -> Plan | Skip:
     """The plan, or the first thing that stands in the way of one."""
-    if skip := next(_bad_annotations(pod), None):
+    if skip := next(obstacles(pod, namespace, selected), None):
         return skip
+    return cast("Plan", selected)  # anything else stands in the way itself
+
+
+def obstacles(pod: Json, namespace: str, selected: Selected) -> Iterator[Skip]:
+    """Everything that stands in the way; the first one decides."""
+    yield from _bad_annotations(pod)
     match selected:
         case NoConfig(why):
-            return _skip(SkipReason.NO_SIDECAR_CONFIG, why)
+            yield _skip(SkipReason.NO_SIDECAR_CONFIG, why)
         case AmbiguousConfigs(candidates):
             rivals = _some(" and ", [entry.ref.name for entry in candidates])
-            return _skip(
+            yield _skip(
                 SkipReason.AMBIGUOUS_SIDECAR_CONFIG,
                 f"{names.KIND}s {rivals} of namespace {namespace} are all for this pod: choose one "
                 f"by annotation {names.CONFIG_ANNOTATION}, or tell them apart by podSelector",
             )
         case IndexedConfig(problems=problems):
-            return _skip(
+            yield _skip(
                 SkipReason.INVALID_SIDECAR_CONFIG,
                 f"{names.KIND} {selected.ref} is invalid: {_some('; ', problems)}",
             )
         case Plan() as plan:
-            return next(_conflicts(pod, plan), plan)
+            yield from _conflicts(pod, plan)
 
 
 def config_of(plan: Plan) -> str:

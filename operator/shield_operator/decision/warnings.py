@@ -16,7 +16,11 @@ def needed_secrets(pod: Json, plan: Plan) -> tuple[str, ...]:
 
 
 def injection_warnings(
-    pod: Json, namespace: str, plan: Plan, secrets: Mapping[str, SecretState]
+    pod: Json,
+    namespace: str,
+    plan: Plan,
+    secrets: Mapping[str, SecretState],
+    made_by: str | None = None,
 ) -> Iterator[str]:
     """What may go wrong with the pod once it has the sidecar."""
     if plan.sidecar is not None and pods.keys_secret(pod, plan.secret_name) is None:
@@ -35,9 +39,9 @@ def injection_warnings(
             f"container {application.get('name')} sets no args, so those of {config_of(plan)} take "
             "the place of its image's CMD: repeat the image's CMD in the container's args"
         )
-    owner = pods.controller(pod)
+    maker = made_by or (pods.controller(pod) or {}).get("kind")
     is_plain = plan.sidecar is not None and not plan.native
-    if is_plain and owner is not None and owner.get("kind") == "Job":
+    if is_plain and maker == "Job":
         yield one_line(
             "the sidecar is a plain container, so the Job will not complete: "
             f"label its pods {names.INJECT_LABEL}=false, or use a cluster with native sidecars"

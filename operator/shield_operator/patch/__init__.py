@@ -17,11 +17,11 @@ import jsonpatch
 from shield_operator.decision import Decision, Ignore, Inject, Skip
 from shield_operator.model import Json
 from shield_operator.patch.additions import add
-from shield_operator.patch.scheduling import schedule
+from shield_operator.patch.scheduling import is_same_toleration, schedule
 from shield_operator.patch.stamps import stamp_injected, stamp_skipped
 from shield_operator.patch.wiring import wire
 
-__all__ = ["apply", "operations"]
+__all__ = ["apply", "is_same_toleration", "operations"]
 
 
 def operations(pod: Json, decision: Decision) -> list[Json]:

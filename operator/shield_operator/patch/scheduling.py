@@ -1,6 +1,7 @@
 """Where the pod may run: a config's node selector, tolerations and affinity, where it has none."""
 
 import copy
+from collections.abc import Mapping
 
 from shield_operator import names, raw
 from shield_operator.model import Json, Scheduling
@@ -17,6 +18,11 @@ def schedule(pod: Json, scheduling: Scheduling, kept: list[str]) -> None:
     _set_absent(spec, "affinity", scheduling.affinity or {}, kept)
 
 
+def is_same_toleration(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    """Whether the API server takes both for the same, whatever was left out."""
+    return bool(_normal(one) == _normal(other))
+
+
 def _set_absent(spec: Json, field: str, rules: Json, kept: list[str]) -> None:
     for key, rule in rules.items():
         found = raw.mapping(spec, field).get(key)
@@ -26,7 +32,7 @@ def _set_absent(spec: Json, field: str, rules: Json, kept: list[str]) -> None:
             kept.append(names.kept_rule(field, key))
 
 
-def _normal(toleration: Json) -> Json:
+def _normal(toleration: Mapping[str, Json]) -> Json:
     """A toleration as the API server understands it, whatever was left out."""
     given = {key: value for key, value in toleration.items() if value not in (None, "")}
     return {"operator": "Equal", **given}

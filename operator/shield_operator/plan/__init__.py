@@ -15,6 +15,7 @@ from shield_operator.plan.compilation import (
     settings_config,
 )
 from shield_operator.plan.version import (
+    NEWEST_SUPPORTED,
     OLDEST_SUPPORTED,
     SIDECARS_EVERYWHERE,
     SIDECARS_EXIST,
@@ -22,6 +23,7 @@ from shield_operator.plan.version import (
 )
 
 __all__ = [
+    "NEWEST_SUPPORTED",
     "OLDEST_SUPPORTED",
     "SIDECARS_EVERYWHERE",
     "SIDECARS_EXIST",

@@ -35,6 +35,9 @@ class ClusterVersion:
 OLDEST_SUPPORTED: Final = ClusterVersion(1, 30)
 """The first release whose match conditions are stable; assumed until the cluster has told."""
 
+NEWEST_SUPPORTED: Final = ClusterVersion(1, 37)
+"""The newest release that we know; assumed where there are only files to look at."""
+
 SIDECARS_EXIST: Final = ClusterVersion(1, 29)
 """From here on the API server knows native sidecars, unless the feature gate is off.
 

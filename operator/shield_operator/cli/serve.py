@@ -1,14 +1,15 @@
-"""The command lines: ``shield-operator`` in the container, ``kubectl shield`` at a terminal."""
+"""``shield-operator``: the command of the container."""
 
 import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import Field, fields
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from shield_operator import __version__
+from shield_operator.cli.failure import fail
 from shield_operator.settings import Settings, SettingsError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -52,7 +53,7 @@ def run_operator(**flags: str | None) -> None:
     try:
         settings = Settings.from_env({**os.environ, **given})
     except SettingsError as error:
-        _fail(error.problems)
+        fail(error.problems)
 
     # Only now, so that a wrong setting is told at once: these imports take a second.
     from shield_operator import logs, main  # noqa: PLC0415
@@ -63,27 +64,16 @@ def run_operator(**flags: str | None) -> None:
     try:
         asyncio.run(main.run(settings))
     except SettingsError as error:
-        _fail(error.problems)
+        fail(error.problems)
     except NoCredentials as error:
-        _fail((str(error),))
+        fail([str(error)])
     except BaseExceptionGroup as group:
         ours, others = group.split(CannotListenError)
         if ours is None or others is not None:
             raise
-        _fail([str(error) for error in _leaves(ours)])
+        fail([str(error) for error in _leaves(ours)])
     except CannotListenError as error:
-        _fail((str(error),))
-
-
-@click.group(name="kubectl shield", context_settings={"help_option_names": ["-h", "--help"]})
-def kubectl_shield() -> None:
-    """Look at the LLM Shield from kubectl."""
-
-
-@kubectl_shield.command()
-def version() -> None:
-    """Print the plugin's version."""
-    click.echo(f"kubectl shield {__version__}")
+        fail([str(error)])
 
 
 def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
@@ -91,9 +81,3 @@ def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
     for error in group.exceptions:
         found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
     return found
-
-
-def _fail(sentences: list[str] | tuple[str, ...]) -> NoReturn:
-    for sentence in sentences:
-        click.echo(f"error: {sentence}", err=True)
-    raise SystemExit(1)
