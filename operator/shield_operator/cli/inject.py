@@ -52,13 +52,13 @@ def inject(
             outcomes += [outcome for _, found in results for outcome in found]
     except DocumentError as error:
         fail([str(error)])
+    for line in (*_remarks(outcomes), _summary(outcomes)):
+        click.echo(line, err=True)
     if diff:
         for file, text in zip(files, texts, strict=True):
             write_difference(file.name, file.text, text)
     else:
         write_manifests(texts)
-    for line in (*_remarks(outcomes), _summary(outcomes)):
-        click.echo(line, err=True)
     if any(isinstance(outcome.decision, Skip) for outcome in outcomes):
         raise SystemExit(_SKIPPED)
 

@@ -46,13 +46,13 @@ def uninject(
             removals += [removal for _, found in results for removal in found]
     except DocumentError as error:
         fail([str(error)])
+    for line in (*_remarks(removals), _summary(removals)):
+        click.echo(line, err=True)
     if diff:
         for file, text in zip(files, texts, strict=True):
             write_difference(file.name, file.text, text)
     else:
         write_manifests(texts)
-    for line in (*_remarks(removals), _summary(removals)):
-        click.echo(line, err=True)
 
 
 def _remarks(removals: Iterable[Removal]) -> Iterator[str]:
