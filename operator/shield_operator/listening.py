@@ -26,7 +26,9 @@ def binding(port: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CannotListenError(f"cannot listen on port {port}: {error.strerror}") from error
+        why = error.strerror or str(error)
+        sentence = f"cannot listen on port {port}: {why[:1].lower()}{why[1:]}"
+        raise CannotListenError(sentence) from error
 
 
 def listen(host: str | None, port: int, *, backlog: int) -> list[socket.socket]:

@@ -145,17 +145,15 @@ def test_the_client_certificate(presenting: ControlPlane, relay: Relay, tmp_path
     ],
 )
 def test_a_protection_that_is_of_no_use_stops_the_start(
-    control_plane: ControlPlane,
-    operator: OperatorProcess,
+    presenting: ControlPlane,
     tmp_path: Path,
     variable: str,
     content: str | None,
     problem: str,
 ) -> None:
-    del operator  # everything is installed
     file = tmp_path / "file"
     if content is not None:
         file.write_text(content, encoding="ascii")
-    with OperatorProcess(control_plane, environment={variable: str(file)}) as broken:
+    with OperatorProcess(presenting, environment={variable: str(file)}) as broken:
         assert broken.wait() == 1
         assert broken.log_tail() == f"error: {variable} is {file}: {problem}"

@@ -95,6 +95,7 @@ def test_a_leaf_is_issued_for_new_hosts_and_keeps_the_others(bundle: Bundle) -> 
 def test_an_authority_is_replaced_in_three_steps(bundle: Bundle) -> None:
     """Announced beside the old one, then it signs the leaf, then the old one goes."""
     later = NOW + timedelta(days=3650 - 179)
+    bundle = bundle.renew(HOSTS, later - timedelta(days=30))
     assert "its authority is good from" in why(bundle, later)
     announced = step(bundle, later)
     new = announced.issuer.certificate
@@ -114,8 +115,23 @@ def test_an_authority_is_replaced_in_three_steps(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("moment", [NOW + timedelta(days=3651), NOW - timedelta(days=1)])
-def test_an_authority_that_is_not_good_now_is_replaced(bundle: Bundle, moment: datetime) -> None:
+def test_an_authority_that_is_not_good_now_is_replaced_at_once(
+    bundle: Bundle, moment: datetime
+) -> None:
+    """With a leaf of the new one: the old leaf is of no use to anybody."""
     assert "its authority is good from" in why(bundle, moment)
+    replaced = step(bundle, moment)
+    assert replaced.authorities == (replaced.issuer.certificate, bundle.signer)
+    assert replaced.leaf_validity.includes(moment)
+
+
+def test_an_announced_authority_signs_the_leaf_at_once_where_the_old_leaf_has_ended(
+    bundle: Bundle,
+) -> None:
+    announced = bundle.announce(NOW)
+    assert announced.next(HOSTS, NOW + timedelta(days=89), [bundle.signer]) is None
+    replaced = step(announced, NOW + timedelta(days=91), bundle.signer)
+    assert replaced.signer == announced.issuer.certificate
 
 
 def test_a_leaf_never_outlives_its_authority(bundle: Bundle) -> None:

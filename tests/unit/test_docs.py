@@ -61,7 +61,7 @@ def test_the_cases_are_numbered_without_a_gap_and_each_has_a_test() -> None:
     cases = re.findall(r"^(\d+)\. \*\*.+?(?=^\d+\. |^## |\Z)", CASES, re.MULTILINE | re.DOTALL)
     assert [int(number) for number in cases] == list(range(1, len(cases) + 1))
     for case in re.split(r"^\d+\. ", CASES, flags=re.MULTILINE)[1:]:
-        assert re.search(r"^ +- (golden: |benchmark: |[a-z_/]+\.py::)", case, re.MULTILINE), case
+        assert re.search(r"^ +- (golden: |fault: |benchmark: |[a-z_/]+\.py::)", case, re.MULTILINE), case
 
 
 @pytest.mark.parametrize("reference", re.findall(r"^ +- (.+)$", CASES, re.MULTILINE))
@@ -70,6 +70,8 @@ def test_a_case_refers_to_what_is_there(reference: str) -> None:
     match kind:
         case "golden":
             assert (ROOT / "tests" / "golden" / "cases" / name).is_dir()
+        case "fault":
+            assert name in FAULTS
         case "benchmark":
             assert (ROOT / "benchmarks" / name).is_file()
         case _:

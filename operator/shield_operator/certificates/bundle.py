@@ -9,7 +9,7 @@ state           ``ca.crt``                 next step, and when
 settled         issuer                     *announce* a new issuer: the old one is near its end, or
                                            the Secret was deleted or holds garbage
 announced       signer of the leaf,        a leaf of the new issuer: once the live webhook
-                new issuer                 configuration carries it
+                new issuer                 configuration carries it, or the leaf has ended
 overlapping     issuer, which has signed   *drop* the old one: `OVERLAP` after the leaf was issued
                 the leaf, and the old one
 ==============  =========================  =======================================================
@@ -96,25 +96,33 @@ class Bundle:
             live: the authorities, PEM, that the live webhook configuration carries.
         """
         if reason := self._why_replace(now):
-            return self.announce(now), reason
+            announced = self.announce(now)
+            return (announced if self._is_of_use(now) else announced.renew(hosts, now)), reason
         if self.signer != self.issuer.certificate:
-            if self.issuer.certificate not in live:
-                return None
-            return self._renew(hosts, now), "its new authority is published"
+            if self.issuer.certificate in live:
+                return self.renew(hosts, now), "its new authority is published"
+            # Nobody is let down by another leaf where this one has ended.
+            return None if self._is_of_use(now) else (self.renew(hosts, now), "it has ended")
         if reason := self._why_renew(hosts, now):
-            return self._renew(hosts, now), reason
+            return self.renew(hosts, now), reason
         issued = self.leaf_validity.not_before + CLOCK_SKEW
         if len(self.authorities) > 1 and now - issued >= OVERLAP:
             alone = (self.signer,)
             return replace(self, authorities=alone), "its old authority is not needed any more"
         return None
 
-    def _renew(self, hosts: Collection[str], now: datetime) -> "Bundle":
+    def renew(self, hosts: Collection[str], now: datetime) -> "Bundle":
+        """A new leaf of the issuer."""
         # The names of others stay in, or replicas of different settings would take turns.
         leaf = issue_leaf(self.issuer, sorted(self.hosts.union(hosts)), now)
         return read_bundle(
             {**self.as_secret_data(), "tls.crt": leaf.certificate, "tls.key": leaf.key}
         )
+
+    def _is_of_use(self, now: datetime) -> bool:
+        """Whether the leaf is good now, and its authority too."""
+        signer = validity(load_authority(self.signer))
+        return self.leaf_validity.includes(now) and signer.includes(now)
 
     def _why_replace(self, now: datetime) -> str | None:
         """Why the issuer must be replaced, or None where it is good for long."""
