@@ -45,9 +45,7 @@ def workload(control_plane: ControlPlane, namespace: str, name: str) -> Any:
 def test_bare_pods_are_found_and_the_command_helps(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """Labelled too late; then the config changes: each time the command that is shown is the way
-    out of it.
-    """
+    """Labelled too late, then the config changed: both times the command is the way out."""
     configured(control_plane, namespace)
     apply(control_plane, deployment(namespace))
     eventually(lambda: len(pods(control_plane, namespace)) == 2)
@@ -64,15 +62,20 @@ def test_bare_pods_are_found_and_the_command_helps(
     text = shield("status", "-n", namespace, kubeconfig=control_plane.kubeconfig)
     assert f"\n  {command}\n" in text.stdout
     control_plane.kubectl(*command.split()[1:])
-    eventually(lambda: all(map(has_sidecar, pods(control_plane, namespace))))
-    eventually(lambda: workload(control_plane, namespace, "web")["injected"] == 2)
+
+    def all_current() -> bool:
+        one = workload(control_plane, namespace, "web") or {}  # none between old and new pods
+        return (one.get("pods"), one.get("injected"), one.get("outdated")) == (2, 2, 0)
+
+    eventually(all_current)
+    assert all(map(has_sidecar, pods(control_plane, namespace)))
 
     configured(control_plane, namespace, port=8001)
     found = workload(control_plane, namespace, "web")
     assert (found["injected"], found["outdated"], found["remedy"]) == (2, 2, command)
     time.sleep(1.1)  # a second restart within the same second would change nothing
     control_plane.kubectl(*command.split()[1:])
-    eventually(lambda: workload(control_plane, namespace, "web")["outdated"] == 0)
+    eventually(all_current)
     final = workload(control_plane, namespace, "web")
     assert (final["injected"], final["bare"], final["remedy"]) == (2, 0, None)
 
