@@ -39,11 +39,18 @@ class Periodic:
         self._interval = interval
         self._recovered = recovered
         self._woken = asyncio.Event()
+        self._waker: asyncio.TimerHandle | None = None
         self._last_failure: str | None = None
 
     def wake(self) -> None:
         """Run the step now, or once more after the run that is under way."""
         self._woken.set()
+
+    def wake_after(self, quiet: float) -> None:
+        """Run the step once nobody has asked for that for so many seconds: once for all of them."""
+        if self._waker is not None:
+            self._waker.cancel()
+        self._waker = asyncio.get_running_loop().call_later(quiet, self.wake)
 
     async def run(self) -> None:
         """Repeat until cancelled."""

@@ -1,5 +1,6 @@
 """What one replica knows: the one mutable object, written by the loops and read by everyone."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from shield_operator import raw
@@ -16,9 +17,13 @@ class State:
     """The configs with their statuses, and how far this replica has come.
 
     Everything happens in one event loop, so a method without ``await`` is atomic.
+
+    Args:
+        settings: the operator's.
+        watch: compares what the watch brings with the lists.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, watch: Hearing | None = None) -> None:
         self.settings = settings
         self.configs = ConfigIndex.of(settings, OLDEST_SUPPORTED)
         self.statuses: dict[ConfigRef, Json] = {}
@@ -36,7 +41,7 @@ class State:
         """Whether SIGTERM came: finish what is under way, and take no new connections."""
         self.plans: Mapping[ConfigRef, Plans] | None = None
         """Each config's pods, as of the leader's last scan; None where there was none."""
-        self.watch = Hearing()
+        self.watch = watch or Hearing(time.monotonic)
         self._absent_secrets: dict[ConfigRef, frozenset[str] | None] = {}
         self._uids: dict[ConfigRef, str] = {}
         self._versions: dict[ConfigRef, str] = {}

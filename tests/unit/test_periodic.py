@@ -112,3 +112,26 @@ def test_a_recovery_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Periodic(step, 0.001, recovered=lambda: told.append(len(runs)))
     asyncio.run(run_until(loop, lambda: len(runs) >= 6))
     assert told == [4]
+
+
+def test_asked_for_a_thousand_times_at_once_it_runs_once_and_soon() -> None:
+    """Kopf brings what it has listed one by one; each of them is no reason to list again."""
+    runs: list[int] = []
+
+    async def step() -> None:
+        runs.append(1)
+
+    async def script() -> None:
+        loop = Periodic(step, 1000)
+        task = asyncio.create_task(loop.run())
+        await asyncio.sleep(0.01)
+        for number in range(1000):
+            loop.wake_after(0.2)
+            if number % 10 == 0:
+                await asyncio.sleep(0)
+        assert len(runs) == 1
+        await asyncio.sleep(0.5)
+        task.cancel()
+
+    asyncio.run(script())
+    assert len(runs) == 2

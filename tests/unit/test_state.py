@@ -5,6 +5,7 @@ from typing import Any
 
 import examples
 from examples import config
+from shield_operator.hearing import Hearing
 from shield_operator.model import ConfigRef, SecretState
 from shield_operator.plan import ClusterVersion
 from shield_operator.state import State
@@ -158,8 +159,9 @@ def test_what_a_list_brought_is_no_news_from_the_watch() -> None:
 
 
 def test_a_watch_that_never_brings_what_lists_show_is_deaf() -> None:
-    found = state()
-    for _ in range(6):
+    seconds = iter(range(0, 1000, 60))
+    found = State(examples.settings(), Hearing(lambda: next(seconds)))
+    for _ in range(7):
         assert found.not_alive() == ()
         relist(found, config("a"))
     (sentence,) = found.not_alive()
