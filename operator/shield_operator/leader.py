@@ -103,10 +103,12 @@ class Leader:
                 self._metrics.leading.set(self.leads())
                 await self._pause(working)
         finally:
-            if working is not None:
-                await _end(working)
-            await self._release()
-            self._metrics.leading.set(0)
+            try:
+                if working is not None:
+                    await _end(working)
+            finally:  # whatever the work has raised
+                self._metrics.leading.set(0)
+                await self._release()
 
     async def _pause(self, working: asyncio.Task[None] | None) -> None:
         """Wait for the next look: soon, at once where something happens, never past our time."""

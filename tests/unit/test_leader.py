@@ -280,12 +280,17 @@ def test_who_does_not_lead_has_nothing_to_give_back(world: World) -> None:
     assert world.record.holder == "a"
 
 
-def test_a_bug_in_the_work_is_not_hidden(world: World) -> None:
+def test_a_bug_in_the_work_is_not_hidden_and_gives_the_lease_back(world: World) -> None:
     async def broken() -> None:
         raise ZeroDivisionError
 
+    candidate = world.candidate("a")
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(world.candidate("a").run(broken))
+        asyncio.run(candidate.run(broken))
+    assert not candidate.leads()
+    assert b"llm_shield_leading 0.0" in candidate._metrics.render()
+    assert world.record is not None
+    assert world.record.holder is None  # nobody has to wait for its end
 
 
 def test_no_two_processes_have_one_identity() -> None:
