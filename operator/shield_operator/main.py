@@ -101,14 +101,25 @@ class Operator:
             host=self._host,
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._kopf_started)
-        self._relisting = Periodic(self._relist, RELIST_INTERVAL)
-        self._refreshing = Periodic(
-            self._refresh_certificate, CERTIFICATE_INTERVAL, recovered=self._relisting.wake
+        self._relisting = Periodic(
+            "configs", self._relist, RELIST_INTERVAL, metrics, needed=lambda: not self._state.listed
         )
-        self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
-        self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
-        self._looking = Periodic(self._look_whether_published, PUBLISHING_INTERVAL)
-        self._scanning = Periodic(self._scan, settings.drift_scan_interval)
+        self._refreshing = Periodic(
+            "certificate",
+            self._refresh_certificate,
+            CERTIFICATE_INTERVAL,
+            metrics,
+            recovered=self._relisting.wake,
+            needed=lambda: not self._state.serving,
+        )
+        self._publishing = Periodic("publishing", self._publish, PUBLISHING_INTERVAL, metrics)
+        self._reconciling = Periodic(
+            "statuses", self._reconciler.reconcile, SECRETS_INTERVAL, metrics
+        )
+        self._looking = Periodic(
+            "looking", self._look_whether_published, PUBLISHING_INTERVAL, metrics
+        )
+        self._scanning = Periodic("pods", self._scan, settings.drift_scan_interval, metrics)
 
     # --- What Kopf calls us for -------------------------------------------------------------------
 
@@ -138,9 +149,14 @@ class Operator:
         """What every replica does. Of these, only the certificate's writes, to the Secret."""
         return (
             self._refreshing,
-            Periodic(self._authentication.refresh, CERTIFICATE_INTERVAL),
+            Periodic(
+                "authentication",
+                self._authentication.refresh,
+                CERTIFICATE_INTERVAL,
+                self._metrics,
+            ),
             self._relisting,
-            Periodic(self._read_version, VERSION_INTERVAL),
+            Periodic("version", self._read_version, VERSION_INTERVAL, self._metrics),
             self._looking,
         )
 
@@ -149,7 +165,7 @@ class Operator:
         return (
             self._publishing,
             self._reconciling,
-            Periodic(self._check_secrets, SECRETS_INTERVAL),
+            Periodic("secrets", self._check_secrets, SECRETS_INTERVAL, self._metrics),
             self._scanning,
         )
 

@@ -63,8 +63,9 @@ class Reconciler:
         Raises:
             ClusterError: the last failure, after the others were done; at once where the API
                 server is out of reach.
+            Exception: what a bug has raised for one of them, after the others were done.
         """
-        failure: ClusterError | None = None
+        failure: Exception | None = None
         failed: set[ConfigRef] = set()
         while self._pending and self._leads():
             ref = self._pending.pop()
@@ -73,8 +74,11 @@ class Reconciler:
             except Unreachable:
                 self._pending |= {ref, *failed}
                 raise
-            except ClusterError as error:
-                failure = error
+            except Exception as error:  # noqa: BLE001  # one poison config keeps nobody waiting
+                if not isinstance(error, ClusterError):
+                    error.add_note(f"while the status of {names.KIND} {ref} was looked at")
+                if failure is None or isinstance(failure, ClusterError):
+                    failure = error
                 failed.add(ref)
         self._pending |= failed
         if failure is not None:

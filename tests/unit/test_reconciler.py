@@ -93,6 +93,21 @@ def test_one_that_fails_keeps_nobody_else_waiting_and_is_tried_again(
     assert ("b", "Accepted") in cluster.written
 
 
+def test_a_config_that_trips_over_a_bug_stops_no_other(
+    cluster: Statuses, reconciler: Reconciler
+) -> None:
+    cluster.failures["b"] = [ZeroDivisionError("poison")]
+    cluster.failures["c"] = [Conflict("409")]
+    with pytest.raises(ZeroDivisionError) as raised:
+        reconcile(reconciler)
+    assert raised.value.__notes__ == [
+        "while the status of ShieldSidecarConfig shop/b was looked at"
+    ]
+    assert cluster.written == [("a", "Accepted")]
+    reconcile(reconciler)
+    assert sorted(cluster.written) == [(name, "Accepted") for name in "abc"]
+
+
 def test_failed_writes_do_not_use_up_the_patience(
     cluster: Statuses, reconciler: Reconciler
 ) -> None:
