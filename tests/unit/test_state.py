@@ -127,10 +127,11 @@ def test_secret_states_come_from_the_statuses() -> None:
     condition = {
         "type": "Ready",
         "reason": "SecretNotFound",
-        "message": "Secret keys is not in namespace shop: create it",
+        "message": "",
         "observedGeneration": 1,
     }
-    found.config_changed(config("a") | {"status": {"conditions": [condition]}})
+    status = {"conditions": [condition], "missingSecrets": ["keys"]}
+    found.config_changed(config("a") | {"status": status})
     assert found.secrets("shop") == {"keys": SecretState.ABSENT}
     assert found.secrets("elsewhere") == {}
     found.config_changed(config("b"))  # of the same Secret, and not looked at yet
