@@ -215,8 +215,9 @@ class Operator:
     def _config_event(self, *, deleted: bool, resource: Json) -> None:
         if deleted:
             self._state.config_deleted(resource)
-        elif self._state.config_changed(resource):
-            self._enqueue(config_ref(resource))
+        elif not self._state.config_changed(resource):
+            return
+        self._enqueue(config_ref(resource))
 
     def _enqueue(self, ref: ConfigRef) -> None:
         """Have a status looked at. Who does not lead will look at all of them once it does."""

@@ -51,7 +51,9 @@ class Reconciler:
     def enqueue_all(self) -> None:
         """Look at every config and its Secrets in the next run."""
         self._secrets.clear()
-        self._pending.update(entry.ref for entry in self._state.configs)
+        refs = {entry.ref for entry in self._state.configs}
+        self._limit.forget_all_but(refs)  # who does not lead is not told of those that go
+        self._pending.update(refs)
 
     def enqueue_counted(self, refs: Iterable[ConfigRef]) -> None:
         """Look at these configs in the next run; their pods changed, their Secrets did not."""

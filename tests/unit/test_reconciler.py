@@ -11,7 +11,7 @@ from examples import config
 from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Refused, Unreachable
 from shield_operator.model import ConfigRef
 from shield_operator.reconciler import Reconciler
-from shield_operator.state import State
+from shield_operator.state import State, config_ref
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
@@ -135,6 +135,24 @@ def test_a_config_that_is_gone_is_no_failure(
     state.config_deleted(config("b"))
     reconcile(reconciler)
     assert cluster.written == [("c", "Accepted")]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_configs_that_come_and_go_leave_nothing_behind(
+    reconciler: Reconciler, state: State, told: bool
+) -> None:
+    for number in range(20):
+        passing = config(f"passing-{number}")
+        state.config_changed(passing)
+        reconciler.enqueue(config_ref(passing))
+        reconcile(reconciler)
+        state.config_deleted(passing)
+        if told:
+            reconciler.enqueue(config_ref(passing))
+            reconcile(reconciler)
+    if not told:
+        reconciler.enqueue_all()
+    assert len(reconciler._limit._budgets) == 3
 
 
 def test_who_does_not_lead_writes_nothing_and_forgets_nothing(
