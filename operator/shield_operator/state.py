@@ -77,12 +77,14 @@ class State:
         Returns:
             Whether that is news: the echo of our own write is none, nor what a list has brought.
         """
+        self.watch.bring(resource)  # first: it has been heard, whatever becomes of it
         ref = config_ref(resource)
+        if self._is_older(ref, resource):
+            return False
         before, version = self.configs, self._versions.get(ref)
         self.configs = before.with_resource(resource)
         self._note(ref, resource)
         self._touched(ref)
-        self.watch.bring(resource)
         return self.configs is not before or self._versions[ref] != version
 
     def config_deleted(self, resource: Json) -> None:
@@ -155,6 +157,14 @@ class State:
         generation = raw.mapping(resource, "metadata").get("generation")
         same = (generation, _uid(resource)) == (entry.config.generation, self._uids.get(entry.ref))
         return same and generation is not None
+
+    def _is_older(self, ref: ConfigRef, resource: Json) -> bool:
+        """Whether a list has brought this config in a later generation already."""
+        known = self.configs.get(ref)
+        if known is None or self._uids.get(ref) != _uid(resource):
+            return False
+        generation = raw.mapping(resource, "metadata").get("generation")
+        return int(generation or 0) < int(known.config.generation or 0)
 
     def _note(self, ref: ConfigRef, resource: Json) -> None:
         self.statuses[ref] = raw.mapping(resource, "status")

@@ -3,11 +3,14 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 import examples
 from examples import config
 from shield_operator.hearing import Hearing
 from shield_operator.model import ConfigRef, SecretState
 from shield_operator.plan import ClusterVersion
+from shield_operator.selection import ConfigIndex
 from shield_operator.state import State
 
 
@@ -157,6 +160,35 @@ def test_what_a_list_brought_is_no_news_from_the_watch() -> None:
     found = state()
     relist(found, config("a"))
     assert not found.config_changed(config("a"))
+
+
+def of_generation(generation: int, port: int, uid: str = "u") -> dict[str, Any]:
+    resource = config("a", port=port)
+    resource["metadata"] |= {"uid": uid, "generation": generation}
+    return resource
+
+
+def test_a_late_event_does_not_bring_an_old_generation_back() -> None:
+    found = state()
+    relist(found, of_generation(3, 9003))
+    assert not found.config_changed(of_generation(2, 9002))
+    entry = found.configs.get(ConfigRef("shop", "a"))
+    assert entry is not None
+    assert entry.plan is not None
+    assert entry.plan.port == 9003
+    assert found.config_changed(of_generation(1, 9001, uid="its successor"))
+
+
+def test_an_event_is_heard_even_where_it_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 10000, 60))
+    found = State(examples.settings(), Hearing(lambda: next(seconds)))
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfigIndex, "with_resource", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            found.config_changed(config("a"))
+    for _ in range(10):
+        relist(found, config("a"))
+    assert found.not_alive() == ()
 
 
 def test_a_watch_that_never_brings_what_lists_show_is_deaf() -> None:
