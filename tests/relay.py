@@ -21,6 +21,7 @@ class Relay:
         self._turn = itertools.count()
         self._number = itertools.count(1)
         self._stalled_up_to = 0
+        self._never = asyncio.Event()  # kept here: a task that waits for it is not collected
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -69,7 +70,7 @@ class Relay:
         async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while data := await reader.read(65536):
                 if number <= self._stalled_up_to:
-                    await asyncio.Event().wait()
+                    await self._never.wait()
                 writer.write(data)
                 await writer.drain()
             writer.write_eof()

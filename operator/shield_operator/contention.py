@@ -1,7 +1,7 @@
 """Patience with another writer of what we write."""
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +42,10 @@ class RewriteLimit:
     def forget(self, place: Hashable) -> None:
         """The place is gone."""
         self._budgets.pop(place, None)
+
+    def forget_all_but(self, places: Container[Hashable]) -> None:
+        """All other places are gone."""
+        self._budgets = {place: one for place, one in self._budgets.items() if place in places}
 
     def _budget(self, place: Hashable, content: Json) -> _Budget:
         now = self._now()

@@ -5,18 +5,19 @@ The API server being away does not look like that, since then lists fail as well
 that is being started again, which lists everything by itself.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from shield_operator import raw
 from shield_operator.model import Json
 
-PATIENCE: Final = 6
-"""Lists that may show something before it is brought.
+PATIENCE: Final = 360.0
+"""Seconds for which lists may show something before it is brought.
 
-At one a minute, longer than a dead connection can go unnoticed (``kopf_runner.py``), whose
-replacement makes all good without a new start.
+Longer than a dead connection can go unnoticed (``kopf_runner.py``), whose replacement makes all
+good without a new start. Time, and not a number of lists: those come in bursts, after an outage and
+whenever Kopf lists too.
 """
 
 
@@ -26,18 +27,25 @@ class _Missed:
 
     generation: int
     described: str
-    lists: int
+    since: float
 
 
 class Hearing:
     """Compares what the watch brings with what lists show, for each config by its uid.
 
     Deletions do not count: Kopf misses those that happen while it reconnects.
+
+    Args:
+        clock: seconds from anywhere.
+        patience: seconds for which lists may show something before it is brought.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float], patience: float = PATIENCE) -> None:
+        self._clock = clock
+        self._patience = patience
         self._brought: dict[str, int] = {}
         self._missed: dict[str, _Missed] = {}
+        self._listed_at = clock()
 
     def begin(self) -> None:
         """The watch begins anew, and will bring everything."""
@@ -60,6 +68,10 @@ class Hearing:
 
     def show(self, resources: Iterable[Json]) -> None:
         """A list showed these configs, and no others."""
+        now = self._clock()
+        if now - self._listed_at > self._patience / 2:
+            self._missed.clear()  # lists failed, and the watch had no better chance
+        self._listed_at = now
         brought, missed = {}, {}
         for resource in resources:
             uid, generation = _identity(resource)
@@ -67,19 +79,22 @@ class Hearing:
                 brought[uid] = self._brought[uid]
             first = self._missed.get(uid)
             if first is not None:
-                missed[uid] = replace(first, lists=first.lists + 1)
+                missed[uid] = first
             elif brought.get(uid, -1) < generation:
-                missed[uid] = _Missed(generation, _described(resource), 1)
+                missed[uid] = _Missed(generation, _described(resource), now)
         self._brought, self._missed = brought, missed
 
     def deaf(self) -> tuple[str, ...]:
-        """Why the watch must be taken for deaf; empty where it need not."""
-        worst = max(self._missed.values(), key=lambda missed: missed.lists, default=None)
-        if worst is None or worst.lists < PATIENCE:
+        """Why the watch must be taken for deaf; empty where it need not.
+
+        From the first list that showed it to the last: where none comes, nothing is known.
+        """
+        worst = min(self._missed.values(), key=lambda missed: missed.since, default=None)
+        if worst is None or self._listed_at - worst.since < self._patience:
             return ()
         sentence = (
-            f"the watch of the configs is deaf: {worst.lists} lists have shown {worst.described}, "
-            "and it has not brought it"
+            f"the watch of the configs is deaf: for {self._listed_at - worst.since:.0f} s "
+            f"lists have shown {worst.described}, and it has not brought it"
         )
         return (sentence,)
 

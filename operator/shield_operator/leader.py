@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shield_operator.cluster import ClusterError, Conflict, Lease
+from shield_operator.cluster import ClusterError, Conflict, Lease, NotFound
 from shield_operator.cluster.lease import LeaseRecord
 from shield_operator.metrics import Metrics
 
@@ -66,6 +66,8 @@ class Leader:
         """How often it has come to lead; also after a lapse that nobody else has used."""
         self._seen: tuple[LeaseRecord, float] | None = None
         """The record that was seen last, and when it was seen first."""
+        self._held: LeaseRecord | None = None
+        """Our own record, where it was seen: it is renewed without being read again."""
         self._resigned = asyncio.Event()
         self._last_failure: str | None = None
 
@@ -75,6 +77,10 @@ class Leader:
         By the clock, not by what the last renewal said: a process that was frozen meanwhile finds
         out here, before it does anything else.
         """
+        return self._holds() and not self._resigned.is_set()
+
+    def _holds(self) -> bool:
+        """Whether the Lease is ours; also once resigned, until it is given back."""
         return self._clock() < self._leads_until
 
     def resign(self) -> None:
@@ -92,6 +98,8 @@ class Leader:
         try:
             while not self._resigned.is_set():
                 await self._look()
+                if self._resigned.is_set():
+                    break
                 if working is not None and not (self.leads() and term == self._term):
                     logger.warning("leading no more")
                     await _end(working)
@@ -103,10 +111,12 @@ class Leader:
                 self._metrics.leading.set(self.leads())
                 await self._pause(working)
         finally:
-            if working is not None:
-                await _end(working)
-            await self._release()
-            self._metrics.leading.set(0)
+            try:
+                if working is not None:
+                    await _end(working)
+            finally:  # whatever the work has raised
+                self._metrics.leading.set(0)
+                await self._release()
 
     async def _pause(self, working: asyncio.Task[None] | None) -> None:
         """Wait for the next look: soon, at once where something happens, never past our time."""
@@ -127,7 +137,7 @@ class Leader:
     async def _look(self) -> None:
         """Renew the Lease, or take it where it is free; the failure to do so is logged once."""
         try:
-            if self.leads():
+            if self._holds():
                 async with asyncio.timeout(self._leads_until - self._clock()):
                     await self._hold()
             else:
@@ -142,23 +152,30 @@ class Leader:
             self._last_failure = None
 
     async def _hold(self) -> None:
-        """One try.
+        """One try: of one request, where the Lease is as we left it.
 
         Raises:
             ClusterError: where it did not come to an answer. What was held is held for its time.
         """
         begin = self._clock()
+        if self._held is not None and self._holds():
+            with suppress(Conflict, NotFound):  # it is not as we left it: see below
+                await self._lease.renew(self._held, DURATION, self._now())
+                self._leads_until = begin + PATIENCE
+                return
+        self._held = None
         record = await self._lease.read()
         if record is None:
             await self._lease.create(DURATION, self._now())
         elif record.holder == self._lease.identity:
             await self._lease.renew(record, DURATION, self._now())
+            self._held = record
         elif self._is_free(record, begin):
             await self._lease.take(DURATION, self._now())
         else:
             self._leads_until = 0.0
             return
-        if not self.leads():
+        if not self._holds():
             self._term += 1
         self._leads_until = begin + PATIENCE
 
@@ -172,7 +189,7 @@ class Leader:
 
     async def _release(self) -> None:
         """Give the Lease back, so that the next leader need not wait for its end."""
-        if not self.leads():
+        if not self._holds():
             return
         self._leads_until = 0.0
         with suppress(ClusterError, TimeoutError):

@@ -21,7 +21,11 @@ PATIENCE: Final = 0.5
 """Seconds that an admission waits for an answer; its outcome does not depend on it."""
 MOST_KEPT: Final = 2048
 MOST_UNDER_WAY: Final = 64
-"""Names come with pods, and anybody may make them up."""
+AT_ONCE: Final = 8
+"""Requests to the API server; the other questions wait for their turn."""
+BURST: Final = 50
+A_SECOND: Final = 20.0
+"""Questions: names come with pods, and anybody may make them up. Beyond it they are unknown."""
 
 _Secret: TypeAlias = tuple[str, str]
 """Namespace and name."""
@@ -38,6 +42,23 @@ class _Question:
     task: asyncio.Task[None]
     until: float
     """When nobody waits for it any more; it goes on, for those who come later."""
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """How many questions may be asked: `BURST` at once, and `A_SECOND` in the long run."""
+
+    since: float
+    left: float = BURST
+
+    def take(self, now: float) -> bool:
+        """Whether one more may be asked now."""
+        self.left = min(BURST, self.left + (now - self.since) * A_SECOND)
+        self.since = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
 
 
 class SecretLookup:
@@ -58,6 +79,8 @@ class SecretLookup:
         self._clock = clock
         self._answers: dict[_Secret, _Answer] = {}
         self._under_way: dict[_Secret, _Question] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._allowance = _Allowance(clock())
 
     async def states(self, namespace: str, secrets: Collection[str]) -> Mapping[str, SecretState]:
         """The state of each of these Secrets; unknown where there is no answer in time."""
@@ -80,7 +103,9 @@ class SecretLookup:
             return None
         self._answers.pop(secret, None)
         question = self._under_way.get(secret)
-        if question is None and len(self._under_way) < MOST_UNDER_WAY:
+        if question is not None or len(self._under_way) >= MOST_UNDER_WAY:
+            return question
+        if self._allowance.take(self._clock()):
             task = asyncio.create_task(self._ask(secret))
             question = self._under_way[secret] = _Question(task, self._clock() + PATIENCE)
         return question
@@ -88,7 +113,8 @@ class SecretLookup:
     async def _ask(self, secret: _Secret) -> None:
         state, kept = SecretState.UNKNOWN, KEPT_UNKNOWN
         try:
-            exists = await self._exists(*secret)
+            async with self._turns:
+                exists = await self._exists(*secret)
             state, kept = SecretState.PRESENT if exists else SecretState.ABSENT, KEPT
         except ClusterError as error:
             logger.debug("%s", one_line(str(error)))

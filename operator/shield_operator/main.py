@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import time
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Final
@@ -16,6 +17,7 @@ from shield_operator.certificate_files import CertificateFiles
 from shield_operator.certificate_source import CertificateSource
 from shield_operator.cluster import Cluster, ClusterError, in_a_pod
 from shield_operator.health import serve_health
+from shield_operator.hearing import Hearing
 from shield_operator.kopf_runner import KopfRunner
 from shield_operator.leader import Leader, identity
 from shield_operator.listening import listening_host
@@ -36,6 +38,7 @@ logger = logging.getLogger(__name__)
 CERTIFICATE_INTERVAL: Final = 5.0  # at the shared Secret, or the files
 PUBLISHING_INTERVAL: Final = 2.0  # at the webhook configuration
 RELIST_INTERVAL: Final = 60.0  # at all configs; Kopf misses deletions while a watch reconnects
+RELIST_QUIET: Final = 1.0  # after what Kopf has listed, which comes config by config
 SECRETS_INTERVAL: Final = 60.0  # at the Secrets that they name
 VERSION_INTERVAL: Final = 600.0  # at the cluster's version
 CONNECT_INTERVAL: Final = 5.0  # for the API server, at the start
@@ -79,7 +82,7 @@ class Operator:
         self._health_port = settings.health_port
         self._stop = asyncio.Event()
         self._metrics = metrics
-        self._state = State(settings)
+        self._state = State(settings, Hearing(time.monotonic, patience=6 * RELIST_INTERVAL))
         self._certificate = _certificate_source(cluster, settings)
         self._lookup = SecretLookup(cluster.secret_exists)
         lease = cluster.lease(settings.namespace, names.OPERATOR, identity())
@@ -98,14 +101,25 @@ class Operator:
             host=self._host,
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._kopf_started)
-        self._relisting = Periodic(self._relist, RELIST_INTERVAL)
-        self._refreshing = Periodic(
-            self._refresh_certificate, CERTIFICATE_INTERVAL, recovered=self._relisting.wake
+        self._relisting = Periodic(
+            "configs", self._relist, RELIST_INTERVAL, metrics, needed=lambda: not self._state.listed
         )
-        self._publishing = Periodic(self._publish, PUBLISHING_INTERVAL)
-        self._reconciling = Periodic(self._reconciler.reconcile, SECRETS_INTERVAL)
-        self._looking = Periodic(self._look_whether_published, PUBLISHING_INTERVAL)
-        self._scanning = Periodic(self._scan, settings.drift_scan_interval)
+        self._refreshing = Periodic(
+            "certificate",
+            self._refresh_certificate,
+            CERTIFICATE_INTERVAL,
+            metrics,
+            recovered=self._relisting.wake,
+            needed=lambda: not self._state.serving,
+        )
+        self._publishing = Periodic("publishing", self._publish, PUBLISHING_INTERVAL, metrics)
+        self._reconciling = Periodic(
+            "statuses", self._reconciler.reconcile, SECRETS_INTERVAL, metrics
+        )
+        self._looking = Periodic(
+            "looking", self._look_whether_published, PUBLISHING_INTERVAL, metrics
+        )
+        self._scanning = Periodic("pods", self._scan, settings.drift_scan_interval, metrics)
 
     # --- What Kopf calls us for -------------------------------------------------------------------
 
@@ -120,7 +134,7 @@ class Operator:
         @kopf.on.event(names.API_GROUP, names.API_VERSION, names.PLURAL, registry=registry)
         async def config_event(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002
             if type is None:  # Kopf has listed, maybe not for the first time: see `_relist`
-                self._relisting.wake()
+                self._relisting.wake_after(RELIST_QUIET)
             self._config_event(deleted=type == "DELETED", resource=dict(body))
 
         @kopf.on.mutate("v1", "pods", id=names.HANDLER, operations=["CREATE"], registry=registry)
@@ -135,9 +149,14 @@ class Operator:
         """What every replica does. Of these, only the certificate's writes, to the Secret."""
         return (
             self._refreshing,
-            Periodic(self._authentication.refresh, CERTIFICATE_INTERVAL),
+            Periodic(
+                "authentication",
+                self._authentication.refresh,
+                CERTIFICATE_INTERVAL,
+                self._metrics,
+            ),
             self._relisting,
-            Periodic(self._read_version, VERSION_INTERVAL),
+            Periodic("version", self._read_version, VERSION_INTERVAL, self._metrics),
             self._looking,
         )
 
@@ -146,7 +165,7 @@ class Operator:
         return (
             self._publishing,
             self._reconciling,
-            Periodic(self._check_secrets, SECRETS_INTERVAL),
+            Periodic("secrets", self._check_secrets, SECRETS_INTERVAL, self._metrics),
             self._scanning,
         )
 
@@ -196,8 +215,9 @@ class Operator:
     def _config_event(self, *, deleted: bool, resource: Json) -> None:
         if deleted:
             self._state.config_deleted(resource)
-        elif self._state.config_changed(resource):
-            self._enqueue(config_ref(resource))
+        elif not self._state.config_changed(resource):
+            return
+        self._enqueue(config_ref(resource))
 
     def _enqueue(self, ref: ConfigRef) -> None:
         """Have a status looked at. Who does not lead will look at all of them once it does."""

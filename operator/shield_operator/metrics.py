@@ -32,6 +32,13 @@ class Metrics:
             "Whether this replica is the one that writes (1), or stands by (0).",
             registry=self._registry,
         )
+        self.loop_failures = Counter(
+            "llm_shield_loop_failures",
+            "Runs of a loop that failed, by loop. All are tried again: the API server may be away. "
+            "Where it is not, the log has the reason.",
+            ("loop",),
+            registry=self._registry,
+        )
         self.pods = Gauge(
             "llm_shield_pods",
             "Pods at the last scan, by config and state (injected, or outdated: injected with "

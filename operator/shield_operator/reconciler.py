@@ -51,7 +51,9 @@ class Reconciler:
     def enqueue_all(self) -> None:
         """Look at every config and its Secrets in the next run."""
         self._secrets.clear()
-        self._pending.update(entry.ref for entry in self._state.configs)
+        refs = {entry.ref for entry in self._state.configs}
+        self._limit.forget_all_but(refs)  # who does not lead is not told of those that go
+        self._pending.update(refs)
 
     def enqueue_counted(self, refs: Iterable[ConfigRef]) -> None:
         """Look at these configs in the next run; their pods changed, their Secrets did not."""
@@ -63,8 +65,9 @@ class Reconciler:
         Raises:
             ClusterError: the last failure, after the others were done; at once where the API
                 server is out of reach.
+            Exception: what a bug has raised for one of them, after the others were done.
         """
-        failure: ClusterError | None = None
+        failure: Exception | None = None
         failed: set[ConfigRef] = set()
         while self._pending and self._leads():
             ref = self._pending.pop()
@@ -73,8 +76,11 @@ class Reconciler:
             except Unreachable:
                 self._pending |= {ref, *failed}
                 raise
-            except ClusterError as error:
-                failure = error
+            except Exception as error:  # noqa: BLE001  # one poison config keeps nobody waiting
+                if not isinstance(error, ClusterError):
+                    error.add_note(f"while the status of {names.KIND} {ref} was looked at")
+                if failure is None or isinstance(failure, ClusterError):
+                    failure = error
                 failed.add(ref)
         self._pending |= failed
         if failure is not None:

@@ -1,5 +1,6 @@
 """What one replica knows: the one mutable object, written by the loops and read by everyone."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from shield_operator import raw
@@ -16,9 +17,13 @@ class State:
     """The configs with their statuses, and how far this replica has come.
 
     Everything happens in one event loop, so a method without ``await`` is atomic.
+
+    Args:
+        settings: the operator's.
+        watch: compares what the watch brings with the lists.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, watch: Hearing | None = None) -> None:
         self.settings = settings
         self.configs = ConfigIndex.of(settings, OLDEST_SUPPORTED)
         self.statuses: dict[ConfigRef, Json] = {}
@@ -36,7 +41,7 @@ class State:
         """Whether SIGTERM came: finish what is under way, and take no new connections."""
         self.plans: Mapping[ConfigRef, Plans] | None = None
         """Each config's pods, as of the leader's last scan; None where there was none."""
-        self.watch = Hearing()
+        self.watch = watch or Hearing(time.monotonic)
         self._absent_secrets: dict[ConfigRef, frozenset[str] | None] = {}
         self._uids: dict[ConfigRef, str] = {}
         self._versions: dict[ConfigRef, str] = {}
@@ -72,12 +77,14 @@ class State:
         Returns:
             Whether that is news: the echo of our own write is none, nor what a list has brought.
         """
+        self.watch.bring(resource)  # first: it has been heard, whatever becomes of it
         ref = config_ref(resource)
+        if self._is_older(ref, resource):
+            return False
         before, version = self.configs, self._versions.get(ref)
         self.configs = before.with_resource(resource)
         self._note(ref, resource)
         self._touched(ref)
-        self.watch.bring(resource)
         return self.configs is not before or self._versions[ref] != version
 
     def config_deleted(self, resource: Json) -> None:
@@ -150,6 +157,14 @@ class State:
         generation = raw.mapping(resource, "metadata").get("generation")
         same = (generation, _uid(resource)) == (entry.config.generation, self._uids.get(entry.ref))
         return same and generation is not None
+
+    def _is_older(self, ref: ConfigRef, resource: Json) -> bool:
+        """Whether a list has brought this config in a later generation already."""
+        known = self.configs.get(ref)
+        if known is None or self._uids.get(ref) != _uid(resource):
+            return False
+        generation = raw.mapping(resource, "metadata").get("generation")
+        return int(generation or 0) < int(known.config.generation or 0)
 
     def _note(self, ref: ConfigRef, resource: Json) -> None:
         self.statuses[ref] = raw.mapping(resource, "status")

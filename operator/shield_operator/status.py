@@ -3,7 +3,7 @@
 https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -83,13 +83,10 @@ def ready(entry: IndexedConfig, secrets: Mapping[str, SecretState]) -> Ready:
     """Whether pods can get this config's sidecar, and start with it."""
     if entry.problems:
         return Ready(ReadyReason.INVALID, "; ".join(entry.problems)[:_LONGEST_MESSAGE])
-    absent = sorted(name for name, state in secrets.items() if state is SecretState.ABSENT)
+    absent = _absent(secrets)
     if absent:
-        return Ready(
-            ReadyReason.SECRET_NOT_FOUND,
-            f"{_NAMES_BEGIN}{_BETWEEN_NAMES.join(absent)}{_NAMES_END}{entry.ref.namespace}: "
-            "create it; until then new pods wait for it",
-        )
+        message = _not_there(absent, entry.ref.namespace)
+        return Ready(ReadyReason.SECRET_NOT_FOUND, message)
     if entry.plan is not None and entry.plan.sidecar is None:
         message = "pods are wired and placed, without a sidecar (mode None)"
         return Ready(ReadyReason.ACCEPTED, message)
@@ -97,6 +94,22 @@ def ready(entry: IndexedConfig, secrets: Mapping[str, SecretState]) -> Ready:
         message = "pods get the sidecar; without a Secret it answers every request with 401"
         return Ready(ReadyReason.ACCEPTED, message)
     return Ready(ReadyReason.ACCEPTED, "pods get the sidecar")
+
+
+def _absent(secrets: Mapping[str, SecretState]) -> list[str]:
+    return sorted(name for name, state in secrets.items() if state is SecretState.ABSENT)
+
+
+def _not_there(absent: Sequence[str], namespace: str) -> str:
+    if len(absent) == 1:
+        return (
+            f"Secret {absent[0]} is not in namespace {namespace}: create it; "
+            "until then new pods wait for it"
+        )
+    return (
+        f"Secrets {', '.join(absent[:-1])} and {absent[-1]} are not in namespace {namespace}: "
+        "create them; until then new pods wait for them"
+    )
 
 
 def up_to_date(counts: PodCounts) -> UpToDate | None:
@@ -140,6 +153,8 @@ def wanted_status(
     fields: dict[str, Json] = {"observedGeneration": entry.config.generation}
     if entry.plan is not None:
         fields["injectionHash"] = entry.plan.fingerprint
+    if absent := _absent(secrets):
+        fields["missingSecrets"] = absent
     if plans is None:
         if "pods" in raw.mapping(live):
             fields["pods"] = live["pods"]
@@ -190,7 +205,7 @@ def news(wanted: Wanted, live: Json) -> tuple[Condition, ...]:
 
 def _ours(live: Json) -> Json:
     """What of a live status is the operator's; the conditions of others are not."""
-    known = ("observedGeneration", "injectionHash", "pods")
+    known = ("observedGeneration", "injectionHash", "missingSecrets", "pods")
     found = {key: live[key] for key in known if key in raw.mapping(live)}
     conditions = [_condition(live, kind) for kind in (READY, UP_TO_DATE)]
     return {**found, "conditions": [one for one in conditions if one]}
@@ -202,27 +217,17 @@ def absent_secrets(resource: Json) -> frozenset[str] | None:
     Known to every replica, whoever looked them up.
     """
     generation = raw.mapping(resource, "metadata").get("generation")
-    condition = _condition(raw.mapping(resource, "status"), READY)
+    status = raw.mapping(resource, "status")
+    condition = _condition(status, READY)
     if condition.get("observedGeneration") != generation:
         return None
     match condition.get("reason"):
         case ReadyReason.ACCEPTED.value:
             return frozenset()
-        case ReadyReason.SECRET_NOT_FOUND.value:
-            return frozenset(_named(str(condition.get("message"))))
+        case ReadyReason.SECRET_NOT_FOUND.value if isinstance(status.get("missingSecrets"), list):
+            return frozenset(map(str, status["missingSecrets"]))
         case _:
             return None
-
-
-_NAMES_BEGIN: Final = "Secret "
-_NAMES_END: Final = " is not in namespace "
-_BETWEEN_NAMES: Final = " and "
-
-
-def _named(message: str) -> list[str]:
-    """The names in a message of `ready`; a name has no blank in it, so there is no doubt."""
-    listed = message.removeprefix(_NAMES_BEGIN).partition(_NAMES_END)[0]
-    return listed.split(_BETWEEN_NAMES)
 
 
 def _condition(status: Json, kind: str) -> Mapping[str, Json]:

@@ -389,6 +389,7 @@ def test_explain_is_the_manual(cluster: ControlPlane, path: str, said: str) -> N
 STATUS: dict[str, Any] = {
     "observedGeneration": 1,
     "injectionHash": "0123456789abcdef",
+    "missingSecrets": ["keys"],
     "pods": {"injected": 3, "outdated": 1},
     "conditions": [
         {
@@ -443,6 +444,10 @@ def patch_status(
         ({"injectionHash": "0123"}, "status.injectionHash"),
         ({"pods": {"injected": -1}}, "greater than or equal to 0"),
         ({"pods": {"outdated": -1}}, "greater than or equal to 0"),
+        ({"missingSecrets": ["keys", "keys"]}, "Duplicate value"),
+        ({"missingSecrets": [f"keys-{n}" for n in range(18)]}, "Too many"),
+        ({"missingSecrets": ["Keys"]}, "status.missingSecrets[0]"),
+        ({"missingSecrets": ["a" * 254]}, "Too long"),
         ({"conditions": STATUS["conditions"][:1] * 2}, "Duplicate value"),
         ({"conditions": [{"type": "Ready"}]}, "status.conditions[0].reason: Required value"),
         ({"conditions": [STATUS["conditions"][0] | {"status": "Maybe"}]}, 'value: "Maybe"'),

@@ -79,7 +79,8 @@ def test_every_missing_secret_is_named(control_plane: ControlPlane, namespace: s
     mounts = [{"name": "ca", "secretName": "corporate-ca"}]
     apply(control_plane, examples.config(namespace=namespace, secretMounts=mounts))
     condition = wait_reason(control_plane, namespace, "shield", "SecretNotFound")
-    assert "Secret corporate-ca and keys is not in namespace" in condition["message"]
+    assert "Secrets corporate-ca and keys are not in namespace" in condition["message"]
+    assert live(control_plane, namespace)["status"]["missingSecrets"] == ["corporate-ca", "keys"]
     secret(control_plane, namespace)
     touch(control_plane, namespace)
     eventually(
@@ -88,6 +89,11 @@ def test_every_missing_secret_is_named(control_plane: ControlPlane, namespace: s
             in wait_reason(control_plane, namespace, "shield", "SecretNotFound")["message"]
         )
     )
+    assert live(control_plane, namespace)["status"]["missingSecrets"] == ["corporate-ca"]
+    secret(control_plane, namespace, "corporate-ca")
+    touch(control_plane, namespace)
+    wait_reason(control_plane, namespace, "shield", "Accepted")
+    assert "missingSecrets" not in live(control_plane, namespace)["status"]
 
 
 def test_a_config_without_a_sidecar_says_so(control_plane: ControlPlane, namespace: str) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 
@@ -27,9 +27,13 @@ from faults.strangers import molest
 from localoperator import NAME, NAMESPACE, OperatorProcess
 from shield_operator.certificates import KeyPair, issue_bundle
 from shield_operator.certificates.issuing import issue_leaf
-from support import CONFIGS, WEBHOOKS, apply, eventually, get, wait_reason
+from shield_operator.names import PLURAL
+from support import CONFIGS, WEBHOOKS, apply, create, eventually, get, wait_reason
 
 SECRET: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
+
+_PAGES: Final = 5
+"""Requests for one list of 2,000 configs, 500 at a time, and a few more."""
 
 ENDPOINT_GONE: Final = 3.0
 """Seconds after a SIGKILL until no connection is sent there any more: `Service` waits as long."""
@@ -46,6 +50,8 @@ class Fault:
     """About how long it takes; the long ones begin first."""
     alone: bool = False
     """Whether it is about load, and has the machine to itself."""
+    api_away: bool = False
+    """Whether the API server cannot answer for a while; else it must answer about every pod."""
 
 
 FAULTS: Final[dict[str, Fault]] = {}
@@ -53,12 +59,14 @@ FAULTS: Final[dict[str, Fault]] = {}
 _Run = Callable[[Stage], Report]
 
 
-def fault(title: str, seconds: float = 20, *, alone: bool = False) -> Callable[[_Run], _Run]:
+def fault(
+    title: str, seconds: float = 20, *, alone: bool = False, api_away: bool = False
+) -> Callable[[_Run], _Run]:
     """Register a row of the table, under the function's name."""
 
     def register(run: _Run) -> _Run:
         name = run.__name__.replace("_", "-")
-        FAULTS[name] = Fault(name, title, run, seconds, alone)
+        FAULTS[name] = Fault(name, title, run, seconds, alone, api_away)
         return run
 
     return register
@@ -128,7 +136,7 @@ def both_killed_under_ignore(stage: Stage) -> Report:
 # --- The API server and its store -----------------------------------------------------------------
 
 
-@fault("API server restarted")
+@fault("API server restarted", api_away=True)
 def api_server_restarted(stage: Stage) -> Report:
     stage.begin()
     stage.control_plane.stop_apiserver()
@@ -138,7 +146,7 @@ def api_server_restarted(stage: Stage) -> Report:
     return stage.finish(ended, stage.change_config())
 
 
-@fault("API server frozen for 60 s (SIGSTOP)", seconds=80)
+@fault("API server frozen for 60 s (SIGSTOP)", seconds=80, api_away=True)
 def api_server_frozen(stage: Stage) -> Report:
     stage.begin()
     stage.control_plane.pause()
@@ -150,7 +158,7 @@ def api_server_frozen(stage: Stage) -> Report:
     return stage.finish(ended, stage.change_config())
 
 
-@fault("etcd restarted")
+@fault("etcd restarted", api_away=True)
 def etcd_restarted(stage: Stage) -> Report:
     stage.begin()
     stage.control_plane.stop_etcd()
@@ -164,6 +172,7 @@ def etcd_restarted(stage: Stage) -> Report:
     "both replicas cut off; meanwhile a config deleted, one changed, one created, and the API "
     "server restarted",
     seconds=35,
+    api_away=True,
 )
 def changed_unseen(stage: Stage) -> Report:
     with ApiProxy(stage.control_plane) as proxy:
@@ -268,15 +277,15 @@ def certificate_expires(stage: Stage) -> Report:
     long_ago = datetime.now(UTC) - timedelta(days=90) + timedelta(seconds=20)
     authority = KeyPair(data["ca.crt"], data["ca.key"])
     expiring = issue_leaf(authority, [f"{NAME}.{NAMESPACE}.svc", "127.0.0.1"], long_ago)
-    began = time.monotonic()
     renewed = _all_serve(stage, expiring.certificate)
     with stage.shaking_hands():
+        written = time.monotonic()
         _put_into_secret(stage, {"tls.crt": expiring.certificate, "tls.key": expiring.key})
         eventually(renewed)
-        took = time.monotonic() - began
-        time.sleep(max(0.0, 21 - took))  # beyond the old one's end
-    stage.remark = f"renewed {took:.1f} s after it was there"
-    return stage.finish(time.monotonic(), renewed)
+        healed = time.monotonic()
+        time.sleep(max(0.0, written + 21 - healed))  # beyond the old one's end
+        assert renewed()
+    return stage.finish(written, healed=healed)
 
 
 @fault("CA and certificate replaced by another's")
@@ -307,6 +316,29 @@ def garbage_in_tls_secret(stage: Stage) -> Report:
         written = time.monotonic()
         _put_into_secret(stage, broken)
         return stage.finish(written, _all_serve(stage, broken["tls.crt"]))
+
+
+@fault("one byte changed in the TLS Secret's CA certificate")
+def byte_changed_in_ca(stage: Stage) -> Report:
+    """It reads as a certificate, but for its basic constraints: a SET instead of a SEQUENCE."""
+    stage.begin()
+    content = bytearray(ssl.PEM_cert_to_DER_cert(_secret(stage)["ca.crt"].decode()))
+    basic_constraints = content.index(bytes.fromhex("0603551d13"))
+    content[content.index(b"\x30\x03\x01\x01\xff", basic_constraints)] = 0x31
+    broken = ssl.DER_cert_to_PEM_cert(bytes(content)).encode()
+
+    def put_right() -> bool:
+        """the Secret's CA certificate is whole again, and all replicas serve the Secret's leaf"""
+        data = _secret(stage)
+        return broken.strip() not in data["ca.crt"] and set(_served(stage)) == {
+            data["tls.crt"].strip()
+        }
+
+    with stage.shaking_hands():
+        written = time.monotonic()
+        _put_into_secret(stage, {"ca.crt": broken})
+        assert not put_right()
+        return stage.finish(written, put_right)
 
 
 # --- The webhook configuration --------------------------------------------------------------------
@@ -374,14 +406,9 @@ async def _create_at_once(stage: Stage, count: int) -> list[Probe]:
 
 @fault("50 configs, each changed up to ten times a second, for 10 s", alone=True)
 def configs_changing(stage: Stage) -> Report:
-    names = [f"config-{number}" for number in range(50)]
-    apply(
-        stage.control_plane,
-        *(
-            examples.config(name, LONE, secretName=None, podSelector={"matchLabels": {"for": name}})
-            for name in names
-        ),
-    )
+    configs = _configs(50)
+    names = [config["metadata"]["name"] for config in configs]
+    apply(stage.control_plane, *configs)
     stage.begin()
     seconds, a_second = 10.0, 10.0
     count = itertools.count()
@@ -404,7 +431,20 @@ def configs_changing(stage: Stage) -> Report:
     changes = next(count)
     stage.remark = f"{changes / seconds:.0f} changes a second were reached"
 
-    def all_written() -> bool:
+    return stage.finish(ended, _all_written(stage), stage.change_config())
+
+
+def _configs(count: int) -> list[Any]:
+    """Configs that each are for pods of their own."""
+    names = [f"config-{number}" for number in range(count)]
+    return [
+        examples.config(name, LONE, secretName=None, podSelector={"matchLabels": {"for": name}})
+        for name in names
+    ]
+
+
+def _all_written(stage: Stage) -> Callable[[], bool]:
+    def check() -> bool:
         """every config's status is of its latest generation"""
         items = get(stage.control_plane, CONFIGS.format(LONE))["items"]
         return all(
@@ -412,7 +452,36 @@ def configs_changing(stage: Stage) -> Report:
             for item in items
         )
 
-    return stage.finish(ended, all_written, stage.change_config())
+    return check
+
+
+@fault("replicas started among 2,000 configs", 90, alone=True)
+def thousands_of_configs(stage: Stage) -> Report:
+    """A start lists them, and Kopf brings them one by one; no replica may be taken for dead."""
+    stage.begin()
+    configs = _configs(2000)
+    path = CONFIGS.format(LONE)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda config: create(stage.control_plane, path, config), configs))
+    created = time.monotonic()
+    eventually(_all_written(stage), 90)
+    written = time.monotonic()
+    newcomers = stage.start_replicas()
+    stage.wait_endpoints()
+    ready = time.monotonic()
+    while time.monotonic() < ready + 15:
+        for replica in newcomers:
+            assert replica.get("/livez") == (HTTPStatus.OK, "ok\n")
+        time.sleep(0.5)
+    lists = [
+        replica.metric("llm_shield_api_requests_total", resource=PLURAL) for replica in newcomers
+    ]
+    assert max(lists) <= 5 * _PAGES, lists
+    stage.remark = (
+        f"ready {ready - written:.1f} s after the start; the statuses were written "
+        f"{written - created:.1f} s after the last config was created"
+    )
+    return stage.finish(time.monotonic(), stage.change_config())
 
 
 @fault("garbage and slow clients on the webhook's port for 15 s", alone=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final, Self
 
 from controlplane.processes import tied_to_this_process
-from faults.catalogue import FAULTS, Fault
+from faults.catalogue import FAULTS
 from faults.stage import Report
 
 AT_ONCE: Final = 3
-_PATIENCE: Final = 150.0
+_PATIENCE: Final = 240.0
 """Seconds that one fault may take, its control plane included."""
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -105,10 +105,6 @@ class Runs:
         if FAULTS[name].alone or any(FAULTS[running].alone for running in self._running):
             return not self._running
         return len(self._running) < AT_ONCE
-
-
-def _turn(fault: Fault) -> tuple[bool, float]:
-    return not fault.alone, fault.seconds
 
 
 def _start(name: str, folder: Path) -> _Run:

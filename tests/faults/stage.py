@@ -150,15 +150,18 @@ class Stage:
             self._handshakes = handshakes
             yield
 
-    def finish(self, ended: float, *checks: Callable[[], object]) -> Report:
+    def finish(
+        self, ended: float, *checks: Callable[[], object], healed: float | None = None
+    ) -> Report:
         """Wait until all is well, and report.
 
         Args:
             ended: when the fault was over, by the monotonic clock.
             checks: what has to be true for all to be well, beside the prober's pods.
+            healed: when all else was well, where that was seen before.
         """
         problems = []
-        healed = ended
+        healed = ended if healed is None else healed
         for check in checks:
             try:
                 eventually(lambda check=check: _holds(check), PATIENCE)  # type: ignore[misc]

@@ -24,6 +24,7 @@ class World:
         self.version = 0
         self.record: LeaseRecord | None = None
         self.down = False
+        self.requests: list[str] = []
 
     def clock(self) -> float:
         return self.time
@@ -40,6 +41,7 @@ class _Lease:
         self._version = 0
 
     async def read(self) -> LeaseRecord | None:
+        self._world.requests.append("GET")
         if self._world.down:
             raise Unreachable("cannot read the Lease: out of reach")
         self._version = self._world.version
@@ -64,9 +66,13 @@ class _Lease:
         self._write(replace(self._world.record, holder=None))
 
     def _write(self, record: LeaseRecord) -> None:
+        self._world.requests.append("PUT")
+        if self._world.down:
+            raise Unreachable("cannot write the Lease: out of reach")
         if self._version != self._world.version:
             raise Conflict("409")
         self._world.version += 1
+        self._version = self._world.version
         self._world.record = record
 
 
@@ -93,6 +99,37 @@ def test_the_first_one_leads_and_the_others_stand_by(world: World) -> None:
         world.time += 2
         look(first, second)
         assert (first.leads(), second.leads()) == (True, False)
+
+
+def test_a_renewal_is_one_request_and_two_more_where_somebody_touched_the_lease(
+    world: World,
+) -> None:
+    """A slow API server has to answer one request in time, not two."""
+    candidate = world.candidate("a")
+    look(candidate, candidate)
+    for _ in range(5):
+        world.requests.clear()
+        world.time += 2
+        look(candidate)
+        assert world.requests == ["PUT"]
+    world.version += 1  # somebody labelled it
+    world.requests.clear()
+    look(candidate)
+    assert world.requests == ["PUT", "GET", "PUT"]
+    assert candidate.leads()
+    world.requests.clear()
+    look(candidate)
+    assert world.requests == ["PUT"]
+
+
+def test_one_that_resigned_leads_no_more_whatever_is_under_way(world: World) -> None:
+    candidate = world.candidate("a")
+    look(candidate)
+    assert candidate.leads()
+    candidate.resign()
+    assert not candidate.leads()
+    look(candidate)
+    assert not candidate.leads()
 
 
 def test_one_that_vanishes_is_followed_within_fifteen_seconds(world: World) -> None:
@@ -280,12 +317,17 @@ def test_who_does_not_lead_has_nothing_to_give_back(world: World) -> None:
     assert world.record.holder == "a"
 
 
-def test_a_bug_in_the_work_is_not_hidden(world: World) -> None:
+def test_a_bug_in_the_work_is_not_hidden_and_gives_the_lease_back(world: World) -> None:
     async def broken() -> None:
         raise ZeroDivisionError
 
+    candidate = world.candidate("a")
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(world.candidate("a").run(broken))
+        asyncio.run(candidate.run(broken))
+    assert not candidate.leads()
+    assert b"llm_shield_leading 0.0" in candidate._metrics.render()
+    assert world.record is not None
+    assert world.record.holder is None  # nobody has to wait for its end
 
 
 def test_no_two_processes_have_one_identity() -> None:

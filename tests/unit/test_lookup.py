@@ -7,7 +7,15 @@ import pytest
 
 from shield_operator import lookup
 from shield_operator.cluster import Unreachable
-from shield_operator.lookup import KEPT, KEPT_UNKNOWN, MOST_KEPT, MOST_UNDER_WAY, SecretLookup
+from shield_operator.lookup import (
+    A_SECOND,
+    AT_ONCE,
+    BURST,
+    KEPT,
+    KEPT_UNKNOWN,
+    MOST_KEPT,
+    SecretLookup,
+)
 from shield_operator.model import SecretState
 
 PRESENT, ABSENT, UNKNOWN = SecretState.PRESENT, SecretState.ABSENT, SecretState.UNKNOWN
@@ -102,20 +110,41 @@ def test_a_failure_is_unknown_and_asked_again_a_little_later() -> None:
     assert run(script, "a").asked == ["shop/a"] * 2
 
 
-def test_made_up_names_fill_neither_memory_nor_the_api_server() -> None:
+def test_made_up_names_do_not_fill_the_memory() -> None:
     async def script(secrets: Secrets) -> None:
         for number in range(MOST_KEPT + 100):
+            secrets.time += 1 / A_SECOND
             await secrets.lookup.states("shop", [f"made-up-{number}"])
         assert len(secrets.lookup._answers) == MOST_KEPT
-        before = len(secrets.asked)
+
+    run(script)
+
+
+def test_made_up_names_do_not_become_requests_at_the_rate_of_reviews() -> None:
+    async def script(secrets: Secrets) -> None:
+        for number in range(1000):
+            await secrets.lookup.states("shop", [f"made-up-{number}"])
+        assert len(secrets.asked) == BURST
+        assert await secrets.lookup.states("shop", ["a"]) == {"a": UNKNOWN}
+        for number in range(1000):  # 100 a second, for ten seconds
+            secrets.time += 0.01
+            await secrets.lookup.states("shop", [f"another-{number}"])
+        assert len(secrets.asked) == pytest.approx(BURST + 10 * A_SECOND, abs=2)
+        secrets.time += 1
+        assert await secrets.lookup.states("shop", ["a"]) == {"a": PRESENT}
+
+    run(script, "a")
+
+
+def test_a_slow_api_server_is_asked_eight_questions_at_once_and_the_others_in_turn() -> None:
+    async def script(secrets: Secrets) -> None:
         secrets.answers.clear()
-        secrets.time += 1000
-        names = [f"another-{number}" for number in range(MOST_UNDER_WAY + 100)]
+        names = [f"keys-{number}" for number in range(3 * AT_ONCE)]
         waiting = asyncio.ensure_future(secrets.lookup.states("shop", names))
         await asyncio.sleep(0.01)
-        assert len(secrets.asked) - before == MOST_UNDER_WAY
+        assert len(secrets.asked) == AT_ONCE
         secrets.answers.set()
-        found = await waiting
-        assert list(found.values()).count(UNKNOWN) == 100
+        assert await waiting == dict.fromkeys(names, ABSENT)
+        assert len(secrets.asked) == 3 * AT_ONCE
 
     run(script)

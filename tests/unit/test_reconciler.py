@@ -11,7 +11,7 @@ from examples import config
 from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Refused, Unreachable
 from shield_operator.model import ConfigRef
 from shield_operator.reconciler import Reconciler
-from shield_operator.state import State
+from shield_operator.state import State, config_ref
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
@@ -93,6 +93,21 @@ def test_one_that_fails_keeps_nobody_else_waiting_and_is_tried_again(
     assert ("b", "Accepted") in cluster.written
 
 
+def test_a_config_that_trips_over_a_bug_stops_no_other(
+    cluster: Statuses, reconciler: Reconciler
+) -> None:
+    cluster.failures["b"] = [ZeroDivisionError("poison")]
+    cluster.failures["c"] = [Conflict("409")]
+    with pytest.raises(ZeroDivisionError) as raised:
+        reconcile(reconciler)
+    assert raised.value.__notes__ == [
+        "while the status of ShieldSidecarConfig shop/b was looked at"
+    ]
+    assert cluster.written == [("a", "Accepted")]
+    reconcile(reconciler)
+    assert sorted(cluster.written) == [(name, "Accepted") for name in "abc"]
+
+
 def test_failed_writes_do_not_use_up_the_patience(
     cluster: Statuses, reconciler: Reconciler
 ) -> None:
@@ -120,6 +135,24 @@ def test_a_config_that_is_gone_is_no_failure(
     state.config_deleted(config("b"))
     reconcile(reconciler)
     assert cluster.written == [("c", "Accepted")]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_configs_that_come_and_go_leave_nothing_behind(
+    reconciler: Reconciler, state: State, told: bool
+) -> None:
+    for number in range(20):
+        passing = config(f"passing-{number}")
+        state.config_changed(passing)
+        reconciler.enqueue(config_ref(passing))
+        reconcile(reconciler)
+        state.config_deleted(passing)
+        if told:
+            reconciler.enqueue(config_ref(passing))
+            reconcile(reconciler)
+    if not told:
+        reconciler.enqueue_all()
+    assert len(reconciler._limit._budgets) == 3
 
 
 def test_who_does_not_lead_writes_nothing_and_forgets_nothing(

@@ -3,10 +3,14 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 import examples
 from examples import config
+from shield_operator.hearing import Hearing
 from shield_operator.model import ConfigRef, SecretState
 from shield_operator.plan import ClusterVersion
+from shield_operator.selection import ConfigIndex
 from shield_operator.state import State
 
 
@@ -126,10 +130,11 @@ def test_secret_states_come_from_the_statuses() -> None:
     condition = {
         "type": "Ready",
         "reason": "SecretNotFound",
-        "message": "Secret keys is not in namespace shop: create it",
+        "message": "",
         "observedGeneration": 1,
     }
-    found.config_changed(config("a") | {"status": {"conditions": [condition]}})
+    status = {"conditions": [condition], "missingSecrets": ["keys"]}
+    found.config_changed(config("a") | {"status": status})
     assert found.secrets("shop") == {"keys": SecretState.ABSENT}
     assert found.secrets("elsewhere") == {}
     found.config_changed(config("b"))  # of the same Secret, and not looked at yet
@@ -157,9 +162,39 @@ def test_what_a_list_brought_is_no_news_from_the_watch() -> None:
     assert not found.config_changed(config("a"))
 
 
-def test_a_watch_that_never_brings_what_lists_show_is_deaf() -> None:
+def of_generation(generation: int, port: int, uid: str = "u") -> dict[str, Any]:
+    resource = config("a", port=port)
+    resource["metadata"] |= {"uid": uid, "generation": generation}
+    return resource
+
+
+def test_a_late_event_does_not_bring_an_old_generation_back() -> None:
     found = state()
-    for _ in range(6):
+    relist(found, of_generation(3, 9003))
+    assert not found.config_changed(of_generation(2, 9002))
+    entry = found.configs.get(ConfigRef("shop", "a"))
+    assert entry is not None
+    assert entry.plan is not None
+    assert entry.plan.port == 9003
+    assert found.config_changed(of_generation(1, 9001, uid="its successor"))
+
+
+def test_an_event_is_heard_even_where_it_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 10000, 60))
+    found = State(examples.settings(), Hearing(lambda: next(seconds)))
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfigIndex, "with_resource", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            found.config_changed(config("a"))
+    for _ in range(10):
+        relist(found, config("a"))
+    assert found.not_alive() == ()
+
+
+def test_a_watch_that_never_brings_what_lists_show_is_deaf() -> None:
+    seconds = iter(range(0, 1000, 60))
+    found = State(examples.settings(), Hearing(lambda: next(seconds)))
+    for _ in range(7):
         assert found.not_alive() == ()
         relist(found, config("a"))
     (sentence,) = found.not_alive()

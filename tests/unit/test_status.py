@@ -60,7 +60,24 @@ def test_accepted_without_a_secret_says_what_that_means() -> None:
 def test_secret_not_found_names_it() -> None:
     state, reason, message = condition(written(ABSENT))
     assert (state, reason) == ("False", "SecretNotFound")
-    assert "Secret keys is not in namespace shop" in message
+    assert message == (
+        "Secret keys is not in namespace shop: create it; until then new pods wait for it"
+    )
+    assert written(ABSENT)["missingSecrets"] == ["keys"]
+    assert "missingSecrets" not in written(PRESENT, live=written(ABSENT))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(("a", "b"), "Secrets a and b are"), (("c", "a", "b"), "Secrets a, b and c are")],
+)
+def test_several_secrets_that_are_not_found_are_all_named(names: Any, said: str) -> None:
+    status = written(dict.fromkeys(names, SecretState.ABSENT))
+    _, _, message = condition(status)
+    assert message == (
+        f"{said} not in namespace shop: create them; until then new pods wait for them"
+    )
+    assert status["missingSecrets"] == sorted(names)
 
 
 def test_invalid_names_every_problem() -> None:
@@ -128,10 +145,13 @@ def test_every_replica_learns_of_the_secrets_from_the_status(
 
 
 @pytest.mark.parametrize("names", [("keys",), ("a.and", "b", "is-not-in")])
-def test_the_absent_secrets_are_read_back_from_the_message(names: tuple[str, ...]) -> None:
+def test_the_absent_secrets_are_read_back_whatever_the_message_says(names: tuple[str, ...]) -> None:
     secrets = dict.fromkeys(names, SecretState.ABSENT) | {"there": SecretState.PRESENT}
     status = written(secrets)
+    status["conditions"][0]["message"] = "Dieses Secret ist nicht da"
     assert absent_secrets(config() | {"status": status}) == frozenset(names)
+    del status["missingSecrets"]
+    assert absent_secrets(config() | {"status": status}) is None
 
 
 # --- Pods -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from kubernetes.aio.client import ApiClient
 
@@ -270,7 +271,19 @@ class Cluster:
 
 
 def _secret_path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/secrets/{name}"
+    """The names come with reviews, and must not lead elsewhere."""
+    return f"/api/v1/namespaces/{_segment(namespace)}/secrets/{_segment(name)}"
+
+
+def _segment(name: str) -> str:
+    """A name as one segment of a path.
+
+    Raises:
+        NotFound: where there is no such segment: dots cannot be quoted, and two lead upwards.
+    """
+    if not name.strip("."):
+        raise NotFound(f"nothing is called {name!r}")
+    return quote(name, safe="")
 
 
 def _resource(path: str) -> str:

@@ -46,7 +46,8 @@ class Lease:
         self._where = (name, namespace)
         self._lock = LeaseLock(name, namespace, identity, client)
         # LeaseLock logs an ApiException with a traceback and returns False; ours pass through it.
-        api: Any = _Translating(self._lock.api_instance, f"Lease {namespace}/{name}", metrics)
+        self._api = _Translating(self._lock.api_instance, f"Lease {namespace}/{name}", metrics)
+        api: Any = self._api
         self._lock.api_instance = api
 
     async def read(self) -> LeaseRecord | None:
@@ -81,16 +82,15 @@ class Lease:
         Raises:
             Conflict: where it has been changed since.
         """
-        await self._lock.update(*self._where, self._record(duration, _text(now), now))
+        await self._update(self._record(duration, _text(now), now))
 
     async def renew(self, last: LeaseRecord, duration: float, now: datetime) -> None:
-        """Keep it, as it was when it was read last.
+        """Keep it, as it was when it was read or written last.
 
         Raises:
             Conflict: where it has been changed since.
         """
-        acquired = last.acquired or _text(now)
-        await self._lock.update(*self._where, self._record(duration, acquired, now))
+        await self._update(self._record(duration, last.acquired or _text(now), now))
 
     async def release(self) -> None:
         """Leave it to whoever wants it, as it was when it was read last.
@@ -102,6 +102,10 @@ class Lease:
         if lease is not None and lease.spec is not None:
             lease.spec.holder_identity = ""  # the library's `update` wants a holder
             await self._lock.api_instance.replace_namespaced_lease(*self._where, lease)
+
+    async def _update(self, record: LeaderElectionRecord) -> None:
+        await self._lock.update(*self._where, record)
+        self._lock.lease_reference = self._api.written  # the library's lock leaves its version out
 
     def _record(self, duration: float, acquired: str, now: datetime) -> LeaderElectionRecord:
         return LeaderElectionRecord(self.identity, str(int(duration)), acquired, _text(now))
@@ -123,6 +127,7 @@ class _Translating:
         self._api = api
         self._described = described
         self._metrics = metrics
+        self.written: V1Lease | None = None
 
     async def read_namespaced_lease(self, name: str, namespace: str) -> V1Lease:
         return await self._call("GET", "read", self._api.read_namespaced_lease(name, namespace))
@@ -134,7 +139,8 @@ class _Translating:
 
     async def replace_namespaced_lease(self, name: str, namespace: str, body: V1Lease) -> V1Lease:
         call = self._api.replace_namespaced_lease(name, namespace, body)
-        return await self._call("PUT", "write", call)
+        self.written = await self._call("PUT", "write", call)
+        return self.written
 
     async def _call(self, method: str, verb: str, call: Awaitable[V1Lease]) -> V1Lease:
         self._metrics.api_requests.labels(method, "leases").inc()
