@@ -143,6 +143,7 @@ class AdmissionServer(kopf.WebhookServer):
         self._one_large_review = asyncio.Lock()
         self._context_of: tuple[KeyPair | None, bytes | None] | None = None
         self._warned: dict[str, float] = {}
+        self.connections: Connections | None = None
 
     async def __call__(self, fn: Any) -> AsyncIterator[Any]:  # noqa: ANN401  # Kopf's own types
         """Take over `fn`, Kopf's way to the handler, for as long as this Kopf runs and longer."""
@@ -178,11 +179,11 @@ class AdmissionServer(kopf.WebhookServer):
         runner = self.runner()
         await runner.setup()
         try:
-            connections = Connections(cast("web.Server", runner.server), self._next_context)
+            self.connections = Connections(cast("web.Server", runner.server), self._next_context)
             listeners = listen(self._host, port, backlog=_BACKLOG)
             self._state.serving = True
             logger.info("serving admissions on port %d", port)
-            await connections.serve(listeners)
+            await self.connections.serve(listeners)
         finally:
             self._state.serving = False
             await runner.cleanup()

@@ -56,6 +56,10 @@ class Connections:
         self._busy: dict[Connection, None] = {}
         self._trouble: int | None = None
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._strangers) + len(self._idle) + len(self._busy)
+
     async def serve(self, listeners: Iterable[socket.socket]) -> None:
         """Accept on all of these sockets until cancelled; they are closed in the end."""
         listeners = tuple(listeners)
@@ -91,7 +95,7 @@ class Connections:
 
     def _has_room(self) -> bool:
         """Whether another one may come, after somebody made room for it where that was needed."""
-        if len(self._strangers) + len(self._idle) + len(self._busy) < MOST:
+        if len(self) < MOST:
             return True
         for connections in (self._strangers, self._idle):
             for connection in connections:
@@ -127,13 +131,15 @@ class Connections:
 
     def is_busy(self, connection: "Connection") -> None:
         """One that has asked before asks again, or one that asks is being answered."""
-        self.forget(connection)
-        self._busy[connection] = None
+        self._move(connection, self._busy)
 
     def is_idle(self, connection: "Connection") -> None:
         """It has been answered, and may ask again."""
+        self._move(connection, self._idle)
+
+    def _move(self, connection: "Connection", where: "dict[Connection, None]") -> None:
         self.forget(connection)
-        self._idle[connection] = None
+        where[connection] = None
 
 
 class Connection(asyncio.Protocol):
@@ -144,6 +150,8 @@ class Connection(asyncio.Protocol):
         self._http = http
         self._all = all_of_them
         self._transport: asyncio.Transport | None = None
+        self._over = False
+        """Whether it is lost, or was ended here."""
         self._deadline: asyncio.TimerHandle | None = None
         self._idle = True
         """Whether no request has begun."""
@@ -161,14 +169,23 @@ class Connection(asyncio.Protocol):
 
     # --- What the handler tells -------------------------------------------------------------------
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is still there; its request is answered to the end even if not."""
+        return self._transport is not None and not self._over
+
     def received(self) -> None:
         """The whole request is there."""
+        if not self.is_open:
+            return
         self._set_deadline(None)
         self._answering = True
         self._all.is_busy(self)
 
     def answered(self) -> None:
         """The request was a real one, and it has its answer."""
+        if not self.is_open:
+            return
         self._answering, self._idle, self._known = False, True, True
         self._all.is_idle(self)
         if self._ahead:
@@ -206,12 +223,13 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""
         self._set_deadline(None)
-        self._transport = None
+        self._over = True
         self._all.forget(self)
         self._http.connection_lost(exc)
 
     def abort(self) -> None:
         """End it at once, whatever it is doing."""
+        self._over = True
         if self.shaking_hands is not None:
             self.shaking_hands.cancel()
         if self._transport is not None:

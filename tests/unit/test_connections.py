@@ -60,6 +60,9 @@ class Server:
             self.state, Metrics(), self.certificate, self.authentication, host="127.0.0.1"
         )
         self.client_context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
+        self.pause = 0.0
+        """Seconds that each answer takes."""
+        self.answering = 0
 
     def renew(self, authority: OwnAuthority = AUTHORITY) -> None:
         leaf = authority.issue("IP:127.0.0.1")
@@ -69,6 +72,8 @@ class Server:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         async def handler(_: Any) -> Any:
+            self.answering += 1
+            await asyncio.sleep(self.pause)
             return {"response": {"uid": "u", "allowed": True}}
 
         await anext(self.server(handler))
@@ -232,6 +237,26 @@ def test_large_bodies_are_taken_a_few_at_a_time_while_small_ones_are_answered(
         stream = await server.connect()
         assert await ask(stream, body) == 400  # it is read, and no review
         await close(stream, *large)
+
+    run(server, test)
+
+
+def test_who_goes_away_while_being_answered_leaves_no_place_taken(server: Server) -> None:
+    async def test() -> None:
+        server.pause = 0.3
+        leaving = [await server.connect() for _ in range(connections.MOST)]
+        for _, writer in leaving:
+            writer.write(HEAD % (len(REVIEW), b"") + REVIEW)
+        while server.answering < len(leaving):  # noqa: ASYNC110  # a counter of the handler
+            await asyncio.sleep(0.01)
+        await close(*leaving)
+        await asyncio.sleep(2 * server.pause)
+        assert server.server.connections is not None
+        assert len(server.server.connections) == 0
+        server.pause = 0.0
+        streams = await asyncio.gather(*(server.connect() for _ in range(connections.MOST)))
+        assert set(await asyncio.gather(*map(ask, streams))) == {200}
+        await close(*streams)
 
     run(server, test)
 
