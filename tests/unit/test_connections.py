@@ -218,6 +218,81 @@ def test_among_idle_ones_the_one_that_was_idle_for_longest_makes_room(server: Se
     run(server, test)
 
 
+def test_one_byte_of_another_request_holds_no_place(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more clients than there are places, each was answered once, and comes again if cut off."""
+    monkeypatch.setattr(connections, "MOST", 60)
+    monkeypatch.setattr(connections, "REQUEST", 30.0)
+    begun = 0
+
+    async def hold() -> None:
+        nonlocal begun
+        while True:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                stream = await server.connect()
+                try:
+                    assert await ask(stream) == 200
+                    stream[1].write(b"P")
+                    begun += 1
+                    await stream[0].read(1)
+                finally:
+                    stream[1].transport.abort()
+            await asyncio.sleep(0.05)
+
+    async def test() -> None:
+        holding = [asyncio.create_task(hold()) for _ in range(80)]
+        while begun < 100:  # noqa: ASYNC110  # all places are taken
+            await asyncio.sleep(0.05)
+        for _ in range(20):
+            assert await ask_anew(server) == 200
+        for task in holding:
+            task.cancel()
+        await asyncio.wait(holding)
+        await asyncio.sleep(0.1)
+
+    run(server, test)
+
+
+def test_who_is_being_answered_does_not_make_room(server: Server) -> None:
+    async def test() -> None:
+        server.pause = 0.5
+        good = [await server.connect() for _ in range(connections.MOST)]
+        answers = [asyncio.create_task(ask(stream)) for stream in good]
+        while server.answering < len(good):  # noqa: ASYNC110  # a counter of the handler
+            await asyncio.sleep(0.01)
+        for stream in good:
+            stream[1].write(b"P")  # ahead
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):
+            await ask_anew(server)
+        assert set(await asyncio.gather(*answers)) == {200}
+        server.pause = 0.0
+        assert await ask_anew(server) == 200
+        await close(*good)
+
+    run(server, test)
+
+
+def test_clients_that_come_as_the_replica_stops_leave_no_trace(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One waits to be accepted, another to begin its handshake."""
+    clients: list[socket.socket] = []
+
+    async def test() -> None:
+        for pause in (0.1, 0):
+            clients.append(socket.create_connection(("127.0.0.1", server.port)))
+            if pause:
+                await asyncio.sleep(pause)
+
+    run(server, test)
+    for client in clients:
+        with client, contextlib.suppress(ConnectionError):
+            client.settimeout(10)
+            assert client.recv(1) == b""
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
 def test_large_bodies_are_taken_a_few_at_a_time_while_small_ones_are_answered(
     server: Server,
 ) -> None:
