@@ -15,7 +15,7 @@ import examples
 from authorities import OwnAuthority
 from examples import config, pod
 from localoperator import free_port
-from shield_operator import connections
+from shield_operator import bodies, connections
 from shield_operator.admission import AdmissionServer
 from shield_operator.authentication import Authentication
 from shield_operator.certificate_files import CertificateFiles
@@ -293,25 +293,49 @@ def test_clients_that_come_as_the_replica_stops_leave_no_trace(
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
-def test_large_bodies_are_taken_a_few_at_a_time_while_small_ones_are_answered(
-    server: Server,
+def test_large_bodies_that_never_end_hold_up_no_review(
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten that stop after half of it: they end in time, and a large review after them is read."""
+    """Neither a small one nor a large one, while those that began first make room."""
+    monkeypatch.setattr(connections, "REQUEST", 30.0)
+    monkeypatch.setattr(connections, "MOST", 60)
+    whole = WebhookClient.body("shop", pod(annotations={"x": "y" * 300_000}))
 
     async def test() -> None:
         body = b'{"a": "' + b"x" * (10 * 2**20) + b'"}'
-        large = [await server.connect() for _ in range(10)]
-        for _, writer in large:
-            writer.write(HEAD % (len(body), b"") + body[: 5 * 2**20])
-        places = server.server._large_reviews
-        while not places.locked():  # noqa: ASYNC110  # seven of them wait for a place
-            await asyncio.sleep(0.01)
+        large: list[Stream] = []
+        ended: list[asyncio.Task[bool]] = []
         for _ in range(20):
+            large.append(await server.connect())
+            ended.append(asyncio.create_task(ends(large[-1])))
+            large[-1][1].write(HEAD % (len(body), b"") + body[: 5 * 2**20])
+            await asyncio.sleep(0.05)
             assert await ask_anew(server) == 200
-        assert all(await asyncio.gather(*map(ends, large)))
+            stream = await server.connect()
+            assert await ask(stream, whole) == 200
+            await close(stream)
+        assert server.server._bodies.held <= bodies.MOST_HELD
+        await asyncio.wait(ended[:5], timeout=5)
+        assert [task.done() for task in ended[:5]] == [True] * 5
         stream = await server.connect()
         assert await ask(stream, body) == 400  # it is read, and no review
         await close(stream, *large)
+        await asyncio.wait(ended)
+        await asyncio.sleep(0.1)
+        assert server.server._bodies.held == 0
+
+    run(server, test)
+
+
+def test_many_large_bodies_at_once_are_all_answered(server: Server) -> None:
+    """More than may be held: who is complete is not cut off, and others wait for them."""
+
+    async def test() -> None:
+        server.pause = 0.1
+        whole = WebhookClient.body("shop", pod()).ljust(10 * 2**20)
+        streams = [await server.connect() for _ in range(6)]
+        assert await asyncio.gather(*(ask(stream, whole) for stream in streams)) == [200] * 6
+        await close(*streams)
 
     run(server, test)
 
