@@ -3,8 +3,9 @@
 The server owns what Kopf's own gets wrong for a shield (docs/adr/0001-own-webhook-configuration.md,
 docs/adr/0004-what-a-failure-answers.md):
 
-* A refusal passes only when the handler meant it (`kopf.AdmissionError` with code 403). Everything
-  else that goes wrong becomes HTTP 500, which is what ``failurePolicy`` decides about.
+* An answer passes only when the handler meant it: it was called, and a refusal is its own
+  (`kopf.AdmissionError` with code 403). Everything else becomes HTTP 500, which is what
+  ``failurePolicy`` decides about.
 * Nothing but 500 is answered before the configs were listed once, since every answer would be
   wrong; and nothing but 404 on other paths, where Kopf would allow.
 * The certificate changes from one connection to the next; the listener stays open.
@@ -250,11 +251,14 @@ class AdmissionServer(kopf.WebhookServer):
             logger.exception("%s: the operator failed", review)
         else:
             response = answer["response"]
-            if response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN:
+            meant = response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN
+            if meant and under_way.outcome:
                 self._count(under_way.outcome, under_way.reason)
                 logger.debug("%s: %s %s", review, under_way.outcome, under_way.reason)
                 return answer
-            logger.error("%s: the operator failed: %s", review, response["status"]["message"])
+            # Kopf allows what it finds no handler for: that pod would be bare.
+            why = "Kopf did not call the handler" if meant else response["status"]["message"]
+            logger.error("%s: the operator failed: %s", review, why)
         finally:
             _current.reset(token)
         self._count("failed")
