@@ -23,8 +23,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, cast
 
-from shield_operator.certificates import CertificateError
-
 logger = logging.getLogger(__name__)
 
 MOST: Final = 384
@@ -146,7 +144,7 @@ class Connections:
             )
         except OSError:  # it went away, sent garbage, or was too slow
             pass
-        except CertificateError:
+        except Exception:  # above all, where the certificate is no use
             logger.exception("cannot take a connection")
             client.close()
         finally:

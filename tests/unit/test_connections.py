@@ -19,6 +19,7 @@ from shield_operator import admission, bodies, connections
 from shield_operator.admission import AdmissionServer
 from shield_operator.authentication import Authentication
 from shield_operator.certificate_files import CertificateFiles
+from shield_operator.certificates import CertificateError
 from shield_operator.metrics import Metrics
 from shield_operator.state import State
 from support import WebhookClient
@@ -272,6 +273,29 @@ def test_who_is_being_answered_does_not_make_room(server: Server) -> None:
         await close(*good)
 
     run(server, test)
+
+
+def test_what_goes_wrong_before_a_handshake_leaves_no_place_taken(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        assert server.server.connections is not None
+        context = server.server.connections._context
+        for error in (CertificateError("no certificate"), RuntimeError("a bug")):
+
+            def broken(error: Exception = error) -> ssl.SSLContext:
+                raise error
+
+            server.server.connections._context = broken
+            stream = await server.raw()
+            assert await ends(stream)
+            await close(stream)
+        assert len(server.server.connections) == 0
+        server.server.connections._context = context
+        assert await ask_anew(server) == 200
+
+    run(server, test)
+    assert caplog.text.count("cannot take a connection") == 2
 
 
 def test_clients_that_come_as_the_replica_stops_leave_no_trace(
