@@ -3,8 +3,9 @@
 The server owns what Kopf's own gets wrong for a shield (docs/adr/0001-own-webhook-configuration.md,
 docs/adr/0004-what-a-failure-answers.md):
 
-* A refusal passes only when the handler meant it (`kopf.AdmissionError` with code 403). Everything
-  else that goes wrong becomes HTTP 500, which is what ``failurePolicy`` decides about.
+* An answer passes only when the handler meant it: it was called, and a refusal is its own
+  (`kopf.AdmissionError` with code 403). Everything else becomes HTTP 500, which is what
+  ``failurePolicy`` decides about.
 * Nothing but 500 is answered before the configs were listed once, since every answer would be
   wrong; and nothing but 404 on other paths, where Kopf would allow.
 * The certificate changes from one connection to the next; the listener stays open.
@@ -15,7 +16,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -26,6 +27,7 @@ from aiohttp import web
 
 from shield_operator import names, patch
 from shield_operator.authentication import Authentication
+from shield_operator.bodies import Bodies, Body
 from shield_operator.certificate_source import CertificateSource
 from shield_operator.certificates import CertificateError, KeyPair
 from shield_operator.connections import KEEP_ALIVE, REQUEST, Connection, Connections
@@ -45,12 +47,6 @@ logger = logging.getLogger(__name__)
 _LARGEST_REVIEW: Final = 20 * 2**20
 """Bytes. The API server takes objects of 3 MiB; in a review each of their characters may take six
 (``\\u003c`` for ``<``), and there is a little around it."""
-
-_LARGE_REVIEW: Final = 256 * 2**10
-"""Bytes. Of larger ones only a few are taken in at a time, and one is answered at a time: each may
-take many times its size of memory."""
-_LARGE_REVIEWS: Final = 3
-"""How many of them are taken in at a time."""
 
 _SHUTDOWN: Final = 5.0
 """Seconds that a request under way may still take when the listener closes."""
@@ -139,10 +135,11 @@ class AdmissionServer(kopf.WebhookServer):
         self._certificate = certificate
         self._authentication = authentication
         self._handler: Any = None
-        self._large_reviews = asyncio.Semaphore(_LARGE_REVIEWS)
-        self._one_large_review = asyncio.Lock()
+        self._bodies = Bodies()
+        self._one_large_review = asyncio.Lock()  # each may take many times its size of memory
         self._context_of: tuple[KeyPair | None, bytes | None] | None = None
         self._warned: dict[str, float] = {}
+        self.connections: Connections | None = None
 
     async def __call__(self, fn: Any) -> AsyncIterator[Any]:  # noqa: ANN401  # Kopf's own types
         """Take over `fn`, Kopf's way to the handler, for as long as this Kopf runs and longer."""
@@ -178,11 +175,11 @@ class AdmissionServer(kopf.WebhookServer):
         runner = self.runner()
         await runner.setup()
         try:
-            connections = Connections(cast("web.Server", runner.server), self._next_context)
+            self.connections = Connections(cast("web.Server", runner.server), self._next_context)
             listeners = listen(self._host, port, backlog=_BACKLOG)
             self._state.serving = True
             logger.info("serving admissions on port %d", port)
-            await connections.serve(listeners)
+            await self.connections.serve(listeners)
         finally:
             self._state.serving = False
             await runner.cleanup()
@@ -208,9 +205,9 @@ class AdmissionServer(kopf.WebhookServer):
             return self._refused(
                 HTTPStatus.UNAUTHORIZED, "the bearer token is missing or wrong", "unauthorized"
             )
-        async with AsyncExitStack() as held:
+        with self._bodies.receiving(connection.abort if connection else lambda: None) as body:
             try:
-                content = await self._read(request, held)
+                await _read(request, body)
             except web.HTTPRequestEntityTooLarge:
                 return self._refused(
                     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -221,31 +218,13 @@ class AdmissionServer(kopf.WebhookServer):
                 return self._refused(HTTPStatus.BAD_REQUEST, sentence)
             if connection is not None:
                 connection.received()
-            if len(content) <= _LARGE_REVIEW:
-                response = await self._respond(content)
-            else:
-                async with self._one_large_review:
-                    response = await self._respond(content)
+            async with self._one_large_review if body.is_large else nullcontext():
+                response = await self._respond(bytes(body.content))
         if self._state.draining:
             response.force_close()
         if connection is not None:
             connection.answered()
         return response
-
-    async def _read(self, request: web.Request, held: AsyncExitStack) -> bytes:
-        """The body; of large ones, `held` holds one of a few places until the answer is ready.
-
-        Raises:
-            HTTPRequestEntityTooLarge: where it is above any review's size.
-        """
-        content = bytearray()
-        async for chunk in request.content.iter_any():
-            if len(content) <= _LARGE_REVIEW < len(content) + len(chunk):
-                await held.enter_async_context(self._large_reviews)
-            content += chunk
-            if len(content) > _LARGEST_REVIEW:
-                raise web.HTTPRequestEntityTooLarge(_LARGEST_REVIEW, len(content))
-        return bytes(content)
 
     async def _respond(self, content: bytes) -> web.Response:
         if not self._state.listed or self._handler is None:
@@ -272,11 +251,14 @@ class AdmissionServer(kopf.WebhookServer):
             logger.exception("%s: the operator failed", review)
         else:
             response = answer["response"]
-            if response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN:
+            meant = response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN
+            if meant and under_way.outcome:
                 self._count(under_way.outcome, under_way.reason)
                 logger.debug("%s: %s %s", review, under_way.outcome, under_way.reason)
                 return answer
-            logger.error("%s: the operator failed: %s", review, response["status"]["message"])
+            # Kopf allows what it finds no handler for: that pod would be bare.
+            why = "Kopf did not call the handler" if meant else response["status"]["message"]
+            logger.error("%s: the operator failed: %s", review, why)
         finally:
             _current.reset(token)
         self._count("failed")
@@ -299,6 +281,21 @@ class AdmissionServer(kopf.WebhookServer):
 
     def _count(self, outcome: str, reason: str = "") -> None:
         self._metrics.admissions.labels(outcome, reason).inc()
+
+
+async def _read(request: web.Request, body: Body) -> None:
+    """Take in the body.
+
+    Raises:
+        HTTPRequestEntityTooLarge: where it is above any review's size.
+        CutOffError: where it had to make room for others.
+    """
+    async for chunk in request.content.iter_any():
+        size = len(body.content) + len(chunk)
+        if size > _LARGEST_REVIEW:
+            raise web.HTTPRequestEntityTooLarge(_LARGEST_REVIEW, size)
+        await body.add(chunk)
+    body.complete()
 
 
 def _failure(sentence: str) -> web.Response:

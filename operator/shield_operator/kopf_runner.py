@@ -18,6 +18,9 @@ FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 30.0
 """Seconds before Kopf is started again after it has given up."""
 
+END: Final = 5.0
+"""Seconds that Kopf's tasks may take to end."""
+
 _WATCH: Final = 240
 """Seconds after which a watch is begun anew, so that a silently dead one does not last."""
 _SILENCE: Final = 70
@@ -65,7 +68,8 @@ class KopfRunner:
                 backoff = FIRST_BACKOFF
             logger.error("Kopf has given up: %s; starting it again in %.0f s", why, backoff)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), backoff)
+                async with asyncio.timeout(backoff):
+                    await stop.wait()
             backoff = min(2 * backoff, LONGEST_BACKOFF)
 
     async def _run_once(self, stop: asyncio.Event) -> None:
@@ -88,7 +92,9 @@ class KopfRunner:
             # Not `kopf.run_tasks`: that ends all other tasks of the process too, ours included.
             for task in (*tasks, stopped):
                 task.cancel()
-            await asyncio.wait([*tasks, stopped])
+            _, left = await asyncio.wait([*tasks, stopped], timeout=END)
+            for task in left:
+                logger.error("Kopf's task %r does not end; going on without it", task.get_name())
         for task in done:
             task.result()
 

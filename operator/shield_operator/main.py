@@ -250,7 +250,8 @@ class Operator:
             else:
                 return True
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), CONNECT_INTERVAL)
+                async with asyncio.timeout(CONNECT_INTERVAL):
+                    await self._stop.wait()
         return False
 
     async def _serve(self) -> None:

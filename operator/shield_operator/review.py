@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shield_operator import pods, raw
-from shield_operator.model import Json
+from shield_operator.model import Json, is_dns_label
 
 _MOST_VALUES: Final = 200_000
 """Objects and lists in a review. No pod that etcd would store has more (its variables, say, take
@@ -96,5 +96,9 @@ def _check_pod_creation(request: Mapping[str, Json]) -> None:
             raise BadReviewError(f"request.object.{field} is not an object")
     if not isinstance(request.get("userInfo"), dict):
         raise BadReviewError("request.userInfo is missing")
-    if not request.get("namespace"):
+    namespace = request.get("namespace")
+    if not namespace:
         raise BadReviewError("request.namespace is missing")
+    if not isinstance(namespace, str) or not is_dns_label(namespace):
+        # It becomes a part of the paths that the API server is asked for.
+        raise BadReviewError("request.namespace is not a namespace's name")

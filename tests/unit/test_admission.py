@@ -73,11 +73,27 @@ def refusal(code: int) -> Any:
 
 def test_a_refusal_that_was_meant_is_an_answer() -> None:
     async def handler(_: Any) -> Any:
+        admission._current.get().outcome = "denied"
         return refusal(403)
 
     replica = Replica(handler)
     assert replica.answer(REVIEW).status == 200
     assert replica.failures == 0
+
+
+@pytest.mark.parametrize("answer", [{"uid": "u", "allowed": True}, refusal(403)["response"]])
+def test_an_answer_without_our_handler_is_a_failure(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kopf allows a pod, as it is, where it finds no handler for it."""
+
+    async def handler(_: Any) -> Any:
+        return {"response": answer}
+
+    replica = Replica(handler)
+    assert replica.answer(REVIEW).status == 500
+    assert counted(replica) == {("failed", ""): 1}
+    assert "Kopf did not call the handler" in caplog.text
 
 
 @pytest.mark.parametrize("code", [500, 400, 404, 200])

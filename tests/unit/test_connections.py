@@ -15,10 +15,11 @@ import examples
 from authorities import OwnAuthority
 from examples import config, pod
 from localoperator import free_port
-from shield_operator import connections
+from shield_operator import admission, bodies, connections
 from shield_operator.admission import AdmissionServer
 from shield_operator.authentication import Authentication
 from shield_operator.certificate_files import CertificateFiles
+from shield_operator.certificates import CertificateError
 from shield_operator.metrics import Metrics
 from shield_operator.state import State
 from support import WebhookClient
@@ -60,6 +61,9 @@ class Server:
             self.state, Metrics(), self.certificate, self.authentication, host="127.0.0.1"
         )
         self.client_context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
+        self.pause = 0.0
+        """Seconds that each answer takes."""
+        self.answering = 0
 
     def renew(self, authority: OwnAuthority = AUTHORITY) -> None:
         leaf = authority.issue("IP:127.0.0.1")
@@ -69,6 +73,9 @@ class Server:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         async def handler(_: Any) -> Any:
+            self.answering += 1
+            await asyncio.sleep(self.pause)
+            admission._current.get().outcome = "ignored"
             return {"response": {"uid": "u", "allowed": True}}
 
         await anext(self.server(handler))
@@ -213,25 +220,167 @@ def test_among_idle_ones_the_one_that_was_idle_for_longest_makes_room(server: Se
     run(server, test)
 
 
-def test_large_bodies_are_taken_a_few_at_a_time_while_small_ones_are_answered(
-    server: Server,
+def test_one_byte_of_another_request_holds_no_place(
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten that stop after half of it: they end in time, and a large review after them is read."""
+    """Of more clients than there are places, each was answered once, and comes again if cut off."""
+    monkeypatch.setattr(connections, "MOST", 60)
+    monkeypatch.setattr(connections, "REQUEST", 30.0)
+    begun = 0
+
+    async def hold() -> None:
+        nonlocal begun
+        while True:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                stream = await server.connect()
+                try:
+                    assert await ask(stream) == 200
+                    stream[1].write(b"P")
+                    begun += 1
+                    await stream[0].read(1)
+                finally:
+                    stream[1].transport.abort()
+            await asyncio.sleep(0.05)
+
+    async def test() -> None:
+        holding = [asyncio.create_task(hold()) for _ in range(80)]
+        while begun < 100:  # noqa: ASYNC110  # all places are taken
+            await asyncio.sleep(0.05)
+        for _ in range(20):
+            assert await ask_anew(server) == 200
+        for task in holding:
+            task.cancel()
+        await asyncio.wait(holding)
+        await asyncio.sleep(0.1)
+
+    run(server, test)
+
+
+def test_who_is_being_answered_does_not_make_room(server: Server) -> None:
+    async def test() -> None:
+        server.pause = 0.5
+        good = [await server.connect() for _ in range(connections.MOST)]
+        answers = [asyncio.create_task(ask(stream)) for stream in good]
+        while server.answering < len(good):  # noqa: ASYNC110  # a counter of the handler
+            await asyncio.sleep(0.01)
+        for stream in good:
+            stream[1].write(b"P")  # ahead
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):
+            await ask_anew(server)
+        assert set(await asyncio.gather(*answers)) == {200}
+        server.pause = 0.0
+        assert await ask_anew(server) == 200
+        await close(*good)
+
+    run(server, test)
+
+
+def test_what_goes_wrong_before_a_handshake_leaves_no_place_taken(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        assert server.server.connections is not None
+        context = server.server.connections._context
+        for error in (CertificateError("no certificate"), RuntimeError("a bug")):
+
+            def broken(error: Exception = error) -> ssl.SSLContext:
+                raise error
+
+            server.server.connections._context = broken
+            stream = await server.raw()
+            assert await ends(stream)
+            await close(stream)
+        assert len(server.server.connections) == 0
+        server.server.connections._context = context
+        assert await ask_anew(server) == 200
+
+    run(server, test)
+    assert caplog.text.count("cannot take a connection") == 2
+
+
+def test_clients_that_come_as_the_replica_stops_leave_no_trace(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One waits to be accepted, another to begin its handshake."""
+    clients: list[socket.socket] = []
+
+    async def test() -> None:
+        for pause in (0.1, 0):
+            clients.append(socket.create_connection(("127.0.0.1", server.port)))
+            if pause:
+                await asyncio.sleep(pause)
+
+    run(server, test)
+    for client in clients:
+        with client, contextlib.suppress(ConnectionError):
+            client.settimeout(10)
+            assert client.recv(1) == b""
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+def test_large_bodies_that_never_end_hold_up_no_review(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a small one nor a large one, while those that began first make room."""
+    monkeypatch.setattr(connections, "REQUEST", 30.0)
+    monkeypatch.setattr(connections, "MOST", 60)
+    whole = WebhookClient.body("shop", pod(annotations={"x": "y" * 300_000}))
 
     async def test() -> None:
         body = b'{"a": "' + b"x" * (10 * 2**20) + b'"}'
-        large = [await server.connect() for _ in range(10)]
-        for _, writer in large:
-            writer.write(HEAD % (len(body), b"") + body[: 5 * 2**20])
-        places = server.server._large_reviews
-        while not places.locked():  # noqa: ASYNC110  # seven of them wait for a place
-            await asyncio.sleep(0.01)
+        large: list[Stream] = []
+        ended: list[asyncio.Task[bool]] = []
         for _ in range(20):
+            large.append(await server.connect())
+            ended.append(asyncio.create_task(ends(large[-1])))
+            large[-1][1].write(HEAD % (len(body), b"") + body[: 5 * 2**20])
+            await asyncio.sleep(0.05)
             assert await ask_anew(server) == 200
-        assert all(await asyncio.gather(*map(ends, large)))
+            stream = await server.connect()
+            assert await ask(stream, whole) == 200
+            await close(stream)
+        assert server.server._bodies.held <= bodies.MOST_HELD
+        await asyncio.wait(ended[:5], timeout=5)
+        assert [task.done() for task in ended[:5]] == [True] * 5
         stream = await server.connect()
         assert await ask(stream, body) == 400  # it is read, and no review
         await close(stream, *large)
+        await asyncio.wait(ended)
+        await asyncio.sleep(0.1)
+        assert server.server._bodies.held == 0
+
+    run(server, test)
+
+
+def test_many_large_bodies_at_once_are_all_answered(server: Server) -> None:
+    """More than may be held: who is complete is not cut off, and others wait for them."""
+
+    async def test() -> None:
+        server.pause = 0.1
+        whole = WebhookClient.body("shop", pod()).ljust(10 * 2**20)
+        streams = [await server.connect() for _ in range(6)]
+        assert await asyncio.gather(*(ask(stream, whole) for stream in streams)) == [200] * 6
+        await close(*streams)
+
+    run(server, test)
+
+
+def test_who_goes_away_while_being_answered_leaves_no_place_taken(server: Server) -> None:
+    async def test() -> None:
+        server.pause = 0.3
+        leaving = [await server.connect() for _ in range(connections.MOST)]
+        for _, writer in leaving:
+            writer.write(HEAD % (len(REVIEW), b"") + REVIEW)
+        while server.answering < len(leaving):  # noqa: ASYNC110  # a counter of the handler
+            await asyncio.sleep(0.01)
+        await close(*leaving)
+        await asyncio.sleep(2 * server.pause)
+        assert server.server.connections is not None
+        assert len(server.server.connections) == 0
+        server.pause = 0.0
+        streams = await asyncio.gather(*(server.connect() for _ in range(connections.MOST)))
+        assert set(await asyncio.gather(*map(ask, streams))) == {200}
+        await close(*streams)
 
     run(server, test)
 

@@ -19,6 +19,7 @@ class Kopf:
     def __init__(self, *ways: str) -> None:
         self.ways = list(ways)
         self.starts = 0
+        self.let_go = asyncio.Event()
 
     async def spawn_tasks(self, **_: object) -> list[asyncio.Task[None]]:
         way = self.ways[min(self.starts, len(self.ways) - 1)]
@@ -31,8 +32,12 @@ class Kopf:
     async def _run(self, way: str) -> None:
         if way == "fails":
             raise ConnectionError("the API server\nis odd")
-        if way == "runs":
-            await asyncio.Event().wait()
+        if way in {"runs", "stays"}:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                if way == "stays":
+                    await self.let_go.wait()
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +64,8 @@ def run(fake: Kopf, monkeypatch: pytest.MonkeyPatch, until: Callable[[], bool]) 
                 break
         stop.set()
         await asyncio.wait_for(task, 5)
+        fake.let_go.set()
+        await asyncio.sleep(0.01)
         return {task.get_name() for task in asyncio.all_tasks() if task.get_name() == "kopf"}
 
     left = asyncio.run(session())
@@ -91,3 +98,33 @@ def test_told_to_stop_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Kopf("runs")
     assert run(fake, monkeypatch, lambda: fake.starts == 1) == set()
     assert fake.starts == 1
+
+
+def test_a_task_that_does_not_end_does_not_hold_up_the_stop(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kopf_runner, "END", 0.05)
+    fake = Kopf("stays")
+    assert run(fake, monkeypatch, lambda: fake.starts == 1) == set()
+    assert "Kopf's task 'kopf' does not end; going on without it" in caplog.text
+
+
+def test_a_cancellation_as_the_stop_is_set_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asyncio.wait_for` of Python 3.11 swallows it where what it waits for is done just then."""
+    monkeypatch.setattr(kopf_runner, "FIRST_BACKOFF", 60.0)
+    monkeypatch.setattr(kopf_runner, "LONGEST_BACKOFF", 60.0)
+    fake = Kopf("fails")
+    monkeypatch.setattr(kopf, "spawn_tasks", fake.spawn_tasks)
+    runner = KopfRunner(kopf.OperatorRegistry, cast("AdmissionServer", None), lambda: None)
+    monkeypatch.setattr(runner, "_settings", kopf.OperatorSettings)
+
+    async def session() -> None:
+        stop = asyncio.Event()
+        task = asyncio.create_task(runner.run(stop))
+        await asyncio.sleep(0.2)
+        stop.set()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(session())

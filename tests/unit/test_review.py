@@ -76,7 +76,10 @@ def test_anything_else_is_none_of_our_business(changes: dict[str, Any]) -> None:
         (review(object={"metadata": None, "spec": {}}), "request.object.metadata"),
         (review(object={"metadata": {}, "spec": []}), "request.object.spec"),
         (review(userInfo=None), "request.userInfo"),
-        (review(namespace=None), "request.namespace"),
+        (review(namespace=None), "request.namespace is missing"),
+        (review(namespace="a/../../nodes"), "request.namespace is not a namespace's name"),
+        (review(namespace="a?watch=true"), "request.namespace is not a namespace's name"),
+        (review(namespace=["shop"]), "request.namespace is not a namespace's name"),
     ],
 )
 def test_what_cannot_be_answered_says_why(content: bytes, why: str) -> None:
