@@ -5,13 +5,14 @@ hands, and one to send a whole request in. There is a limit to their number; whe
 one makes room for the next, in this order:
 
 1. of those that never had an answer, the oldest, while they are more than a third of all;
-2. of those that had one, the one that has been idle for longest;
-3. of those whose next request is coming in, the one that began it first;
-4. of those that never had an answer, the oldest.
+2. of those whose next request is coming in, the one that began it first, while they are many;
+3. of those that had an answer, the one that has been idle for longest;
+4. of those whose next request is coming in, and then of those that never had an answer, the oldest.
 
-One whose request is in and being answered never does: what a client must send for that is small
-and is soon answered, so that nobody keeps such a place for long. The third is for newcomers: where
-others fill the rest, one of the API server's still has the time to shake hands and ask.
+One whose request is in and being answered never does: that is soon done, so that nobody keeps such
+a place for long. The third is for newcomers: where others fill the rest, one of the API server's
+still has the time to shake hands and ask. An idle one of its is not closed before those that only
+began to ask: it could be asking just then, and would lose the request.
 """
 
 import asyncio
@@ -125,8 +126,9 @@ class Connections:
         if len(self) < MOST:
             return True
         many_strangers = self._strangers if len(self._strangers) * 3 > MOST else ()
-        order = itertools.chain(many_strangers, self._idle, self._asking, self._strangers)
-        connection = next(order, None)
+        many_asking = self._asking if len(self._asking) * 12 > MOST else ()
+        order = (many_strangers, many_asking, self._idle, self._asking, self._strangers)
+        connection = next(itertools.chain(*order), None)
         if connection is None:
             return False
         self.forget(connection)

@@ -12,7 +12,15 @@ import pytest
 import examples
 from controlplane import ControlPlane
 from localoperator import OperatorProcess
-from support import INJECT, apply, create_pod, has_sidecar, make_namespace, wait_reason
+from support import (
+    INJECT,
+    WebhookClient,
+    apply,
+    create_pod,
+    has_sidecar,
+    make_namespace,
+    wait_reason,
+)
 
 MEMORY = 512 * 2**20
 """Bytes: the limit that the Deployment sets."""
@@ -36,7 +44,12 @@ def plain(port: int) -> socket.socket:
 def encrypted(port: int) -> ssl.SSLSocket:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context.wrap_socket(plain(port))
+    client = plain(port)
+    try:
+        return context.wrap_socket(client)
+    except BaseException:
+        client.close()
+        raise
 
 
 def half_open(port: int) -> None:
@@ -72,9 +85,34 @@ def large_body(port: int) -> None:
         client.recv(1)
 
 
+def large_and_slow(port: int) -> None:
+    with encrypted(port) as client:
+        client.sendall(b"POST /inject HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n")
+        client.sendall(b" " * 300_000)
+        client.recv(1)
+
+
+def one_request_and_a_byte(port: int) -> None:
+    body = WebhookClient.body("elsewhere", examples.pod())
+    with encrypted(port) as client:
+        head = b"POST /inject HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+        client.sendall(head + body)
+        client.recv(65536)
+        client.sendall(b"P")
+        client.recv(1)
+
+
 @pytest.mark.parametrize(
     ("client", "number"),
-    [(half_open, 100), (garbage, 8), (garbage_inside, 8), (byte_by_byte, 60), (large_body, 8)],
+    [
+        (half_open, 100),
+        (garbage, 8),
+        (garbage_inside, 8),
+        (byte_by_byte, 60),
+        (large_body, 8),
+        (large_and_slow, 20),
+        (one_request_and_a_byte, 400),
+    ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_pods_are_injected_all_the_while(
@@ -94,6 +132,7 @@ def test_pods_are_injected_all_the_while(
             with contextlib.suppress(OSError):
                 client(operator.webhook_port)
             sent.append(1)
+            time.sleep(0.05)
 
     threads = [threading.Thread(target=keep_on, daemon=True) for _ in range(number)]
     for thread in threads:

@@ -15,6 +15,7 @@ from support import WebhookClient
 
 _SLOW: Final = 40
 _HALF_OPEN: Final = 40
+_HOLDING: Final = 300
 _GARBAGE: Final = 4
 _LARGE: Final = 2
 """Connections of each sort to each replica, at any time."""
@@ -57,6 +58,7 @@ async def _molest(ports: Sequence[int], seconds: float) -> int:
         _half_closed(context): _HALF_OPEN // 4,
         _garbage: _GARBAGE,
         _garbage_in_tls(context): _GARBAGE,
+        _byte_of_another_request(context): _HOLDING,
         _large(context, _spaces()): _LARGE,
         _large(context, _huge_pod()): _LARGE,
         _large(context, _bomb(), b"Content-Encoding: gzip\r\n"): _LARGE,
@@ -141,6 +143,23 @@ def _garbage_in_tls(context: ssl.SSLContext) -> Visit:
                 await reader.read(1)
             finally:
                 writer.transport.abort()
+
+    return visit
+
+
+def _byte_of_another_request(context: ssl.SSLContext) -> Visit:
+    """A review as the API server sends it, then the first byte of another."""
+    request = _request(WebhookClient.body("elsewhere", examples.pod()))
+
+    async def visit(port: int) -> None:
+        reader, writer = await _open(port, context)
+        try:
+            writer.write(request)
+            await reader.readline()
+            writer.write(b"P")
+            await reader.read()
+        finally:
+            writer.transport.abort()
 
     return visit
 

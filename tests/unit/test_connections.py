@@ -243,11 +243,15 @@ def test_one_byte_of_another_request_holds_no_place(
             await asyncio.sleep(0.05)
 
     async def test() -> None:
+        good = await server.connect()
+        assert await ask(good) == 200
         holding = [asyncio.create_task(hold()) for _ in range(80)]
         while begun < 100:  # noqa: ASYNC110  # all places are taken
             await asyncio.sleep(0.05)
         for _ in range(20):
             assert await ask_anew(server) == 200
+            assert await ask(good) == 200
+        await close(good)
         for task in holding:
             task.cancel()
         await asyncio.wait(holding)
