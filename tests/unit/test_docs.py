@@ -61,7 +61,9 @@ def test_the_cases_are_numbered_without_a_gap_and_each_has_a_test() -> None:
     cases = re.findall(r"^(\d+)\. \*\*.+?(?=^\d+\. |^## |\Z)", CASES, re.MULTILINE | re.DOTALL)
     assert [int(number) for number in cases] == list(range(1, len(cases) + 1))
     for case in re.split(r"^\d+\. ", CASES, flags=re.MULTILINE)[1:]:
-        assert re.search(r"^ +- (golden: |fault: |benchmark: |[a-z_/]+\.py::)", case, re.MULTILINE), case
+        assert re.search(
+            r"^ +- (golden: |fault: |benchmark: |[a-z_/]+\.py::)", case, re.MULTILINE
+        ), case
 
 
 @pytest.mark.parametrize("reference", re.findall(r"^ +- (.+)$", CASES, re.MULTILINE))
