@@ -56,11 +56,11 @@ class SharedCertificate(ServedCertificate):
         try:
             found = read_bundle(data)
             server_context(found.leaf)
+            step = found.next(self._hosts, self._now(), self._trust.live)
         except CertificateError as error:
             bundle, why = self._new_bundle(), str(error)
             logger.warning("Secret %s/%s holds no certificate to serve with: %s", *self._where, why)
         else:
-            step = found.next(self._hosts, self._now(), self._trust.live)
             if step is None:
                 if self._last_good is None:
                     # Changes nothing, but fails where our account may not renew it one day.

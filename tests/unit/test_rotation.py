@@ -1,6 +1,7 @@
 """The shared certificate: the first writer wins, and whatever happens the last good one serves."""
 
 import asyncio
+import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -171,6 +172,29 @@ def test_a_secret_deleted_or_broken_gets_a_new_authority_and_the_last_good_leaf_
     if change:
         assert secrets.data is not None
         assert secrets.data["theirs"] == b"kept"
+
+
+def spoiled_authority(pem: bytes) -> bytes:
+    """An authority whose basic constraints are not what they must be, which shows late."""
+    first, *lines, last = pem.splitlines()
+    der = bytearray(base64.b64decode(b"".join(lines)))
+    constraints = der.index(bytes.fromhex("0603551d13"))
+    der[der.index(bytes.fromhex("30030101ff"), constraints)] = 0x31
+    return b"\n".join((first, base64.b64encode(der), last, b""))
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_an_authority_damaged_deep_inside_is_replaced_and_nobody_ends(
+    secrets: Secrets, clock: Clock, running: bool
+) -> None:
+    certificate = started(secrets, clock)
+    assert secrets.data is not None
+    secrets.data["ca.crt"] = spoiled_authority(secrets.data["ca.crt"])
+    if not running:
+        certificate = replica(secrets, clock)
+    assert refresh(certificate)
+    publish(certificate)
+    assert certificate.leaf == stored(secrets).leaf
 
 
 def test_a_replaced_secret_is_served_once_it_is_published(secrets: Secrets, clock: Clock) -> None:
