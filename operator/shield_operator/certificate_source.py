@@ -32,6 +32,14 @@ class CertificateSource(Protocol):
     def authorities(self) -> bytes | None:
         """The certificates, PEM, to publish as the CA bundle; None before there are any."""
 
+    @property
+    def needs(self) -> bytes | None:
+        """Those of them, PEM, that what is served now needs; None before anything is served."""
+
+    @property
+    def lacking(self) -> bytes:
+        """Those, PEM, that what is served or wanted needs and that were not found live."""
+
     async def refresh(self) -> bool:
         """Look for a new certificate; returns whether there is something else to publish.
 
@@ -70,6 +78,16 @@ class ServedCertificate:
     def authorities(self) -> bytes | None:
         """The certificates, PEM, that the API server must trust; None before there are any."""
         return b"".join(self._trust.authorities(self._now())) or None
+
+    @property
+    def needs(self) -> bytes | None:
+        """Those of them, PEM, that what is served now needs; None before anything is served."""
+        return b"".join(sorted(self._trust.served.needs)) if self._trust.served else None
+
+    @property
+    def lacking(self) -> bytes:
+        """Those, PEM, that what is served or wanted needs and that were not found live."""
+        return b"".join(self._trust.lacking)
 
     def saw(self, ca_bundles: Collection[bytes]) -> None:
         """The live webhook configuration was read: the CA bundle of each of our webhooks in it."""

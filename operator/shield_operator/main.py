@@ -132,7 +132,7 @@ class Operator:
     # --- What is repeated -------------------------------------------------------------------------
 
     def _loops(self) -> tuple[Periodic, ...]:
-        """What every replica does. Of these, only the certificate's writes, to the Secret."""
+        """What every replica does. The certificate's writes, to the Secret; looking adds trust."""
         return (
             self._refreshing,
             Periodic(self._authentication.refresh, CERTIFICATE_INTERVAL),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -237,3 +238,57 @@ def test_of_replicas_of_different_settings_one_is_followed(
         found = eventually(settled)
         assert 0 in (sum(found[:2]), sum(found[2:]))  # one replica has written, and both kinds
         assert min(found[:2] if sum(found[:2]) else found[2:]) > 0
+
+
+def test_a_rollout_from_the_secret_to_files_comes_to_its_end_and_nobody_notices(
+    own_control_plane: ControlPlane, relay: Relay, tmp_path: Path
+) -> None:
+    """The leader goes only when the newcomer is ready, and knows nothing of its authority."""
+    make_namespace(own_control_plane, "shop", INJECT)
+    apply(own_control_plane, examples.config(namespace="shop", secretName=None))
+    url = f"https://127.0.0.1:{relay.port}"
+    authority = OwnAuthority("ec", "theirs")
+    environment = {}
+    for variable, content in zip(
+        ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE"),
+        (*authority.issue("IP:127.0.0.1"), authority.certificate),
+        strict=True,
+    ):
+        (tmp_path / variable).write_bytes(content)
+        environment[variable] = str(tmp_path / variable)
+
+    with OperatorProcess(own_control_plane, webhook_url=url) as old:
+        relay.set_backends(old.webhook_port)
+        old.wait_ready()
+        wait_reason(own_control_plane, "shop", "shield", "Accepted")
+        with OperatorProcess(own_control_plane, webhook_url=url, environment=environment) as new:
+
+            def ready() -> bool:
+                assert_injects(own_control_plane, 1)
+                try:
+                    return new.get("/readyz")[0] == HTTPStatus.OK
+                except OSError:
+                    return False
+
+            eventually(ready, timeout=60)
+            relay.set_backends(old.webhook_port, new.webhook_port)
+            assert_injects(own_control_plane, 20)
+            applied = {"method": "PATCH", "resource": "mutatingwebhookconfigurations"}
+            before = old.metric("llm_shield_api_requests_total", **applied)
+            time.sleep(5)
+            assert old.metric("llm_shield_api_requests_total", **applied) == before
+            old.terminate()
+            assert_injects(own_control_plane, 20)
+            assert old.wait() == 0
+            relay.set_backends(new.webhook_port)
+
+            def leads() -> bool:
+                assert_injects(own_control_plane, 1)
+                return new.metric("llm_shield_leading") == 1
+
+            eventually(leads, timeout=30)
+            assert_injects(own_control_plane, 20)
+            # Its apply takes the fields back: once more, nobody else owns them.
+            for entry in get(own_control_plane, WEBHOOKS)["metadata"]["managedFields"]:
+                if "f:caBundle" in str(entry):
+                    assert entry["manager"] == NAME

@@ -53,6 +53,14 @@ class Trust:
         return frozenset.intersection(*self._bundles) if self._bundles else frozenset()
 
     @property
+    def lacking(self) -> tuple[bytes, ...]:
+        """The authorities of what is served and of what is wanted that are not live."""
+        known = [certificate for certificate in (self.served, self._next) if certificate]
+        needed = (one for certificate in known for one in certificate.authorities)
+        needs = frozenset().union(*(certificate.needs for certificate in known))
+        return tuple(one for one in dict.fromkeys(needed) if one in needs - self.live)
+
+    @property
     def is_served(self) -> bool:
         """Whether what is wanted is served."""
         return self._next is not None and self.served == self._next
