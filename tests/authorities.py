@@ -47,7 +47,13 @@ class OwnAuthority:
         certificate: PEM.
     """
 
-    def __init__(self, kind: Kind = "ec", name: str = "their authority") -> None:
+    def __init__(
+        self,
+        kind: Kind = "ec",
+        name: str = "their authority",
+        *,
+        usage: str = "keyCertSign,cRLSign",
+    ) -> None:
         self.key = new_key(kind)
         with tempfile.TemporaryDirectory() as directory:
             key = Path(directory) / "key"
@@ -55,7 +61,7 @@ class OwnAuthority:
             self.certificate = openssl(
                 "req", "-x509", "-new", "-key", str(key), "-subj", f"/CN={name}", "-days", "3650",
                 "-addext", "basicConstraints=critical,CA:TRUE",
-                "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+                "-addext", f"keyUsage=critical,{usage}",
             )  # fmt: skip
 
     def issue(

@@ -6,6 +6,10 @@ from typing import Final
 
 from shield_operator.certificates import CertificateError, KeyPair
 
+_NO_CHECK_TIME: Final = 0x200000
+"""OpenSSL's ``X509_V_FLAG_NO_CHECK_TIME``, which Python has no name for.
+https://docs.openssl.org/3.0/man3/X509_VERIFY_PARAM_set_flags/
+"""
 _ROUNDS: Final = 4
 """Flights of a handshake in memory, more than any version of TLS has."""
 
@@ -53,11 +57,11 @@ def _load(context: ssl.SSLContext, leaf: KeyPair) -> None:
             raise CertificateError(f"certificate and key: {_reason(error)}") from error
 
 
-def verify(leaf: KeyPair, authorities: bytes, host: str) -> None:
+def verify(leaf: KeyPair, authorities: bytes, host: str, *, dates: bool = True) -> None:
     """Check that a client that trusts these authorities, and no others, accepts the leaf.
 
     With a handshake in memory, which checks all that one over the network would: the key, the
-    chain, the name, the dates.
+    chain, the name, what it may be used for, and the dates, unless they are not asked for.
 
     Raises:
         CertificateError: where it does not.
@@ -66,6 +70,8 @@ def verify(leaf: KeyPair, authorities: bytes, host: str) -> None:
     calling = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     calling.hostname_checks_common_name = False  # as in Go
     calling.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an intermediate may be trusted itself
+    if not dates:
+        calling.verify_flags |= _NO_CHECK_TIME
     try:
         calling.load_verify_locations(cadata=authorities.decode("ascii", "replace"))
         to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()

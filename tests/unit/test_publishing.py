@@ -183,13 +183,11 @@ def test_who_waits_long_for_its_authority_adds_it_and_nothing_else(
     for _ in range(3):
         asyncio.run(waiting.look())
         cluster.now += PATIENCE / 3
-    assert not cluster.patches
-    assert not state.published
+    assert (len(cluster.patches), state.published) == (0, False)
     before = copy.deepcopy(cluster.live)
     asyncio.run(waiting.look())
     asyncio.run(waiting.look())
-    assert len(cluster.patches) == 1
-    assert state.published
+    assert (len(cluster.patches), state.published) == (1, True)
     for hook, old in zip(cluster.live["webhooks"], before["webhooks"], strict=True):
         assert ca_bundle(hook) == OTHER + AUTHORITY
         old["clientConfig"]["caBundle"] = hook["clientConfig"]["caBundle"]

@@ -14,6 +14,7 @@ from shield_operator.certificate_source import served_hosts
 from shield_operator.certificates import OVERLAP, Bundle, issue_bundle, read_bundle
 from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Unreachable
 from shield_operator.rotation import SharedCertificate
+from shield_operator.tls import verify
 
 SERVICE = "llm-shield-operator.llm-shield-system.svc"
 
@@ -291,3 +292,38 @@ def test_an_outage_leaves_everything_as_it_is(secrets: Secrets, clock: Clock) ->
 )
 def test_served_hosts(environment: dict[str, str], hosts: tuple[str, ...]) -> None:
     assert served_hosts(examples.settings(**environment)) == hosts
+
+
+def test_a_leaf_that_clients_refuse_is_issued_again(secrets: Secrets, clock: Clock) -> None:
+    """It is theirs, for clients only: Go's TLS, and so the API server, refuses such a server."""
+    authority = OwnAuthority("ec")
+    data = authority.secret_data(SERVICE)
+    certificate, key = authority.issue(SERVICE, usage="clientAuth")
+    secrets.data = {**data, "tls.crt": certificate, "tls.key": key}
+    serving = replica(secrets, clock)
+    serving.saw([])
+    refresh(serving)
+    assert serving.authorities == authority.certificate
+    leaf = serving.leaf
+    assert leaf is not None
+    verify(leaf, authority.certificate, SERVICE)
+    version = secrets.version
+    refresh(serving)
+    assert (secrets.version, serving.leaf) == (version, leaf)
+
+
+def test_an_authority_whose_leaves_clients_refuse_is_replaced(
+    secrets: Secrets, clock: Clock
+) -> None:
+    """It may sign no certificates, by its key usage, and another leaf of it is no better."""
+    secrets.data = OwnAuthority("ec", usage="digitalSignature").secret_data(SERVICE)
+    serving = replica(secrets, clock)
+    serving.saw([])
+    refresh(serving)
+    leaf, authorities = serving.leaf, serving.authorities
+    assert leaf is not None
+    assert authorities is not None
+    verify(leaf, authorities, SERVICE)
+    version = secrets.version
+    refresh(serving)
+    assert secrets.version == version
