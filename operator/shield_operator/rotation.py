@@ -67,7 +67,7 @@ class SharedCertificate(ServedCertificate):
             step = found.next(self._hosts, self._now(), self._trust.live)
             if step is None and found.leaf != self._checked:
                 step = self._in_place_of_a_refused(found)
-                self._checked = found.leaf
+                self._checked = found.leaf if step is None else None
         except CertificateError as error:
             bundle, why = self._new_bundle(), str(error)
             logger.warning("Secret %s/%s holds no certificate to serve with: %s", *self._where, why)

@@ -34,11 +34,24 @@ def server_context(leaf: KeyPair, client_authorities: bytes | None = None) -> ss
         # A resumed session would not show its certificate again to a context that has changed.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
-        try:
-            context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
-        except (ssl.SSLError, ValueError) as error:
-            raise CertificateError(f"the clients' authorities: {_reason(error)}") from error
+        _trust(context, client_authorities)
     return context
+
+
+def check_authorities(authorities: bytes) -> None:
+    """Check that clients' certificates can be verified with these authorities, PEM.
+
+    Raises:
+        CertificateError: where OpenSSL does not like one of them.
+    """
+    _trust(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), authorities)
+
+
+def _trust(context: ssl.SSLContext, client_authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError) as error:
+        raise CertificateError(f"the clients' authorities: {_reason(error)}") from error
 
 
 def _load(context: ssl.SSLContext, leaf: KeyPair) -> None:

@@ -327,3 +327,18 @@ def test_an_authority_whose_leaves_clients_refuse_is_replaced(
     version = secrets.version
     refresh(serving)
     assert secrets.version == version
+
+
+def test_a_leaf_that_clients_refuse_is_issued_again_though_another_replica_wrote_in_between(
+    secrets: Secrets, clock: Clock
+) -> None:
+    authority = OwnAuthority("ec")
+    certificate, key = authority.issue(SERVICE, usage="clientAuth")
+    refused = {**authority.secret_data(SERVICE), "tls.crt": certificate, "tls.key": key}
+    secrets.data = refused
+    secrets.race = {"theirs": b"changed"}
+    serving = replica(secrets, clock)
+    serving.saw([])
+    refresh(serving)
+    assert serving.leaf == stored(secrets).leaf
+    assert stored(secrets).leaf.certificate.split() != certificate.split()
