@@ -78,9 +78,13 @@ class Bundle:
         }
 
     def announce(self, now: datetime) -> "Bundle":
-        """The same leaf, with a new issuer beside the authorities that there are."""
+        """The same leaf, with a new issuer beside the authority that signed it.
+
+        No others: an issuer that was announced and has signed nothing needs no trust, and one of
+        before is published for as long as it is in use (`Trust`).
+        """
         issuer = issue_authority(now)
-        authorities = (*self.authorities, issuer.certificate)
+        authorities = (self.signer, issuer.certificate)
         issuer_validity = validity(load_authority(issuer.certificate))
         return replace(
             self, authorities=authorities, issuer=issuer, issuer_validity=issuer_validity
