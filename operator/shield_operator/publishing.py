@@ -18,6 +18,7 @@ from shield_operator.webhook import (
     configuration,
     differs,
     foreign_match_conditions,
+    is_whole,
     with_authorities,
 )
 
@@ -77,10 +78,13 @@ class Publisher:
             self._owner_uid = await self._owner()
             wanted = configuration(self._settings, authorities, self._owner_uid)
         if (live is None or differs(live, wanted)) and self._leads():
-            if self._limit.allows(names.OPERATOR, wanted):
+            # Where a webhook is gone pods start bare, and nobody has written fields to fight about.
+            was_whole = is_whole(live)
+            if not was_whole or self._limit.allows(names.OPERATOR, wanted):
                 live = await self._cluster.apply_webhook_configuration(_instead_of(live, wanted))
                 self._certificate.saw(ca_bundles(live))
-                self._limit.note(names.OPERATOR, wanted)
+                if was_whole:
+                    self._limit.note(names.OPERATOR, wanted)
                 logger.info("applied the webhook configuration")
             else:
                 odd.append(

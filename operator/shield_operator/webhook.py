@@ -171,11 +171,15 @@ def _ours(live: Json) -> list[Json]:
 
 def carries(live: Json, authorities: bytes) -> bool:
     """Whether both of our webhooks are there and trust all of these authorities."""
-    bundles = ca_bundles(live)
     wanted = set(split_certificates(authorities))
-    return len(bundles) == len(_NAMES) and all(
-        wanted <= set(split_certificates(bundle)) for bundle in bundles
+    return is_whole(live) and all(
+        wanted <= set(split_certificates(bundle)) for bundle in ca_bundles(live)
     )
+
+
+def is_whole(live: Json) -> bool:
+    """Whether both of our webhooks are there."""
+    return len(_ours(live)) == len(_NAMES)
 
 
 def with_authorities(live: Json, authorities: bytes) -> Json | None:
@@ -185,15 +189,14 @@ def with_authorities(live: Json, authorities: bytes) -> Json | None:
     of our webhooks is not there.
     https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
     """
-    bundles = ca_bundles(live)
-    if len(bundles) != len(_NAMES):
+    if not is_whole(live):
         return None
     hooks = [
         {
             "name": hook["name"],
             "clientConfig": {"caBundle": _encoded(_joined(bundle, authorities))},
         }
-        for hook, bundle in zip(_ours(live), bundles, strict=True)
+        for hook, bundle in zip(_ours(live), ca_bundles(live), strict=True)
     ]
     version = raw.mapping(live, "metadata").get("resourceVersion")
     return {"metadata": {"resourceVersion": version}, "webhooks": hooks}

@@ -217,3 +217,23 @@ def test_a_replica_is_ready_when_its_own_authority_is_live_whatever_else_is_to_b
     source.authorities = AUTHORITY + OTHER  # a stranger's, that is not there any more
     asyncio.run(publisher.look())
     assert state.published
+
+
+@pytest.mark.parametrize("webhooks_left", [None, 0, 1])
+def test_a_configuration_without_our_webhooks_is_restored_each_time_however_often(
+    cluster: Configurations, publisher: Publisher, webhooks_left: int | None
+) -> None:
+    """Pods start bare meanwhile; only edits of fields are undone once a minute in the end."""
+    publish(publisher)
+    for _ in range(20):
+        if webhooks_left is None:
+            cluster.live = None
+        else:
+            del cluster.live["webhooks"][webhooks_left:]
+        publish(publisher)
+        assert len(cluster.live["webhooks"]) == 2
+    before = cluster.writes
+    for _ in range(20):
+        cluster.live["webhooks"][0]["failurePolicy"] = "Ignore"
+        publish(publisher)
+    assert cluster.writes - before == 6
