@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from shield_operator.certificates import Certificate, KeyPair, Trust
+from shield_operator.certificates import Certificate, KeyPair, Trust, Validity, leaf_validity
 from shield_operator.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -23,6 +23,10 @@ class CertificateSource(Protocol):
     @property
     def leaf(self) -> KeyPair | None:
         """What to serve the next connection with; None before there is one."""
+
+    @property
+    def validity(self) -> Validity | None:
+        """From when to when that is good; None before there is one."""
 
     @property
     def available(self) -> asyncio.Event:
@@ -73,6 +77,11 @@ class ServedCertificate:
     def leaf(self) -> KeyPair | None:
         """What to serve the next connection with; None before there is one."""
         return self._trust.served.leaf if self._trust.served else None
+
+    @property
+    def validity(self) -> Validity | None:
+        """From when to when that is good; None before there is one."""
+        return leaf_validity(self.leaf.certificate) if self.leaf else None
 
     @property
     def authorities(self) -> bytes | None:

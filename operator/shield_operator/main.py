@@ -163,6 +163,8 @@ class Operator:
         if await self._certificate.refresh():
             self._publishing.wake()
             self._looking.wake()
+        if good := self._certificate.validity:
+            self._metrics.certificate_not_after.set(good.not_after.timestamp())
 
     async def _publish(self) -> None:
         await self._publisher.publish()

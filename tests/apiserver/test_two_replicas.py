@@ -76,6 +76,9 @@ def test_they_share_one_certificate(own_control_plane: ControlPlane, replicas: R
     data = secret(own_control_plane)["data"]
     leaf = base64.b64decode(data["tls.crt"]).decode()
     assert served_certificate(first).split() == served_certificate(second).split() == leaf.split()
+    end = read_bundle(decoded(own_control_plane)).leaf_validity.not_after.timestamp()
+    for replica in replicas:
+        assert replica.metric("llm_shield_certificate_not_after_seconds") == end
     for hook in get(own_control_plane, WEBHOOKS)["webhooks"]:
         assert hook["clientConfig"]["caBundle"] == data["ca.crt"]
     assert_injects(own_control_plane)

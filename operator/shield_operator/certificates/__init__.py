@@ -17,6 +17,7 @@ from shield_operator.certificates.issuing import (
     KeyPair,
     Validity,
     ascii_host,
+    leaf_validity,
     split_certificates,
 )
 from shield_operator.certificates.trust import OVERLAP, Certificate, Trust
@@ -33,6 +34,7 @@ __all__ = [
     "Validity",
     "ascii_host",
     "issue_bundle",
+    "leaf_validity",
     "read_bundle",
     "split_certificates",
 ]

@@ -204,6 +204,12 @@ def validity(certificate: x509.Certificate) -> Validity:
     )
 
 
+def leaf_validity(chain: bytes) -> Validity | None:
+    """From when to when the first certificate, PEM, is good; None where that cannot be read."""
+    found = split_certificates(chain)
+    return validity(load_authority(found[0])) if found else None
+
+
 def _set_lifetime(builder: CertificateBuilder, now: datetime, end: datetime) -> None:
     builder.begin_date = now - CLOCK_SKEW
     builder.end_date = min(end, _LATEST_END)
