@@ -1,5 +1,6 @@
 """Certificates as somebody else makes them: by openssl, with keys of every kind."""
 
+import base64
 import secrets
 import subprocess
 import tempfile
@@ -38,6 +39,15 @@ def traditional(key: bytes) -> bytes:
 def encrypted(key: bytes) -> bytes:
     """The same key with a passphrase."""
     return openssl("pkey", "-aes256", "-passout", "pass:secret", given=key)
+
+
+def spoiled_authority(pem: bytes) -> bytes:
+    """An authority whose basic constraints are not what they must be, which shows late."""
+    first, *lines, last = pem.splitlines()
+    der = bytearray(base64.b64decode(b"".join(lines)))
+    constraints = der.index(bytes.fromhex("0603551d13"))
+    der[der.index(bytes.fromhex("30030101ff"), constraints)] = 0x31
+    return b"\n".join((first, base64.b64encode(der), last, b""))
 
 
 class OwnAuthority:

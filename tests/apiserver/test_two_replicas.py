@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import examples
-from authorities import OwnAuthority
+from authorities import OwnAuthority, spoiled_authority
 from controlplane import ControlPlane
 from localoperator import NAME, NAMESPACE, OperatorProcess
 from relay import Relay
@@ -159,6 +159,16 @@ def test_garbage_in_the_secret_is_replaced_and_nobody_notices(
         put_into_secret(own_control_plane, garbage)
         wait_changed(own_control_plane, replicas, before)
         assert any(complaint in replica.log_tail(100) for replica in replicas)
+
+
+def test_an_authority_damaged_deep_inside_is_replaced_and_nobody_notices(
+    own_control_plane: ControlPlane, replicas: Replicas
+) -> None:
+    """Rather than ending both replicas, and each one that starts after them."""
+    before = decoded(own_control_plane)
+    put_into_secret(own_control_plane, {"ca.crt": spoiled_authority(before["ca.crt"])})
+    wait_changed(own_control_plane, replicas, before)
+    assert any("holds what cannot be read" in replica.log_tail(100) for replica in replicas)
 
 
 def test_a_replaced_authority_is_published_before_it_serves_and_nobody_notices(

@@ -1,7 +1,6 @@
 """The shared certificate: the first writer wins, and whatever happens the last good one serves."""
 
 import asyncio
-import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -9,7 +8,7 @@ from typing import cast
 import pytest
 
 import examples
-from authorities import OwnAuthority
+from authorities import OwnAuthority, spoiled_authority
 from shield_operator.certificate_source import served_hosts
 from shield_operator.certificates import OVERLAP, Bundle, issue_bundle, read_bundle
 from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Unreachable
@@ -173,15 +172,6 @@ def test_a_secret_deleted_or_broken_gets_a_new_authority_and_the_last_good_leaf_
     if change:
         assert secrets.data is not None
         assert secrets.data["theirs"] == b"kept"
-
-
-def spoiled_authority(pem: bytes) -> bytes:
-    """An authority whose basic constraints are not what they must be, which shows late."""
-    first, *lines, last = pem.splitlines()
-    der = bytearray(base64.b64decode(b"".join(lines)))
-    constraints = der.index(bytes.fromhex("0603551d13"))
-    der[der.index(bytes.fromhex("30030101ff"), constraints)] = 0x31
-    return b"\n".join((first, base64.b64encode(der), last, b""))
 
 
 @pytest.mark.parametrize("running", [True, False])
