@@ -1,5 +1,6 @@
 """Certificates as somebody else makes them: by openssl, with keys of every kind."""
 
+import base64
 import secrets
 import subprocess
 import tempfile
@@ -40,6 +41,15 @@ def encrypted(key: bytes) -> bytes:
     return openssl("pkey", "-aes256", "-passout", "pass:secret", given=key)
 
 
+def spoiled_authority(pem: bytes) -> bytes:
+    """An authority whose basic constraints are not what they must be, which shows late."""
+    first, *lines, last = pem.splitlines()
+    der = bytearray(base64.b64decode(b"".join(lines)))
+    constraints = der.index(bytes.fromhex("0603551d13"))
+    der[der.index(bytes.fromhex("30030101ff"), constraints)] = 0x31
+    return b"\n".join((first, base64.b64encode(der), last, b""))
+
+
 class OwnAuthority:
     """An authority that openssl made.
 
@@ -47,7 +57,13 @@ class OwnAuthority:
         certificate: PEM.
     """
 
-    def __init__(self, kind: Kind = "ec", name: str = "their authority") -> None:
+    def __init__(
+        self,
+        kind: Kind = "ec",
+        name: str = "their authority",
+        *,
+        usage: str = "keyCertSign,cRLSign",
+    ) -> None:
         self.key = new_key(kind)
         with tempfile.TemporaryDirectory() as directory:
             key = Path(directory) / "key"
@@ -55,7 +71,7 @@ class OwnAuthority:
             self.certificate = openssl(
                 "req", "-x509", "-new", "-key", str(key), "-subj", f"/CN={name}", "-days", "3650",
                 "-addext", "basicConstraints=critical,CA:TRUE",
-                "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+                "-addext", f"keyUsage=critical,{usage}",
             )  # fmt: skip
 
     def issue(

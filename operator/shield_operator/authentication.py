@@ -9,8 +9,9 @@ import hmac
 import logging
 from pathlib import Path
 
-from shield_operator.certificates import split_certificates
+from shield_operator.certificates import CertificateError, split_certificates
 from shield_operator.settings import Settings, SettingsError, is_token
+from shield_operator.tls import check_authorities
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,12 @@ def _read_authorities(path: Path) -> bytes:
     found = split_certificates(_read(path))
     if not found:
         raise _UselessFileError("it holds no certificate")
-    return b"".join(found)
+    authorities = b"".join(found)
+    try:
+        check_authorities(authorities)
+    except CertificateError as error:
+        raise _UselessFileError(f"a certificate in it cannot be used: {error}") from error
+    return authorities
 
 
 def _read(path: Path) -> bytes:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from shield_operator.certificate_source import ServedCertificate, served_hosts, utc_now
 from shield_operator.certificates import (
@@ -16,6 +17,12 @@ from shield_operator.settings import Settings
 from shield_operator.tls import verify
 
 logger = logging.getLogger(__name__)
+
+_LAST_PART: Final = 0.3
+"""Of its life, in which nobody has renewed a certificate that should have been by now.
+
+cert-manager does it with a third left.
+"""
 
 _Contents = tuple[bytes, bytes, bytes]
 
@@ -37,9 +44,15 @@ class CertificateFiles(ServedCertificate):
         super().__init__(now)
         self._taken: _Contents | None = None
         self._complaint: str | None = None
+        self._warned_of: KeyPair | None = None
 
     async def refresh(self) -> bool:
         """Read the files, and serve with what they hold; returns whether to publish anew."""
+        changed = self._look()
+        self._warn_of_its_end()
+        return changed
+
+    def _look(self) -> bool:
         try:
             contents = self._read()
             if contents == self._taken:
@@ -74,6 +87,20 @@ class CertificateFiles(ServedCertificate):
                 f"for {self._host}: {error}"
             ) from error
         return Certificate(leaf, frozenset(authorities), authorities)
+
+    def _warn_of_its_end(self) -> None:
+        """Say once that what is served ends soon: only who keeps the files can renew it."""
+        good = self.validity
+        if good is None or self._warned_of == self.leaf:
+            return
+        if good.not_after - self._now() < good.length * _LAST_PART:
+            logger.warning(
+                "the certificate of %s ends at %s and was not renewed: renew it, or pods that ask "
+                "for the shield are refused from then on",
+                self._paths[0],
+                good.not_after,
+            )
+            self._warned_of = self.leaf
 
     def _tell(self, sentence: str) -> None:
         """Log it once, until something else is wrong."""

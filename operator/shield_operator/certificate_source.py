@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from shield_operator.certificates import Certificate, KeyPair, Trust
+from shield_operator.certificates import Certificate, KeyPair, Trust, Validity, read_validity
 from shield_operator.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -25,12 +25,24 @@ class CertificateSource(Protocol):
         """What to serve the next connection with; None before there is one."""
 
     @property
+    def validity(self) -> Validity | None:
+        """From when to when that is good; None before there is one."""
+
+    @property
     def available(self) -> asyncio.Event:
         """Set once there is a leaf."""
 
     @property
     def authorities(self) -> bytes | None:
         """The certificates, PEM, to publish as the CA bundle; None before there are any."""
+
+    @property
+    def needs(self) -> bytes | None:
+        """Those of them, PEM, that what is served now needs; None before anything is served."""
+
+    @property
+    def lacking(self) -> bytes:
+        """Those, PEM, that what is served or wanted needs and that were not found live."""
 
     async def refresh(self) -> bool:
         """Look for a new certificate; returns whether there is something else to publish.
@@ -67,9 +79,24 @@ class ServedCertificate:
         return self._trust.served.leaf if self._trust.served else None
 
     @property
+    def validity(self) -> Validity | None:
+        """From when to when that is good; None before there is one."""
+        return read_validity(self.leaf.certificate) if self.leaf else None
+
+    @property
     def authorities(self) -> bytes | None:
         """The certificates, PEM, that the API server must trust; None before there are any."""
         return b"".join(self._trust.authorities(self._now())) or None
+
+    @property
+    def needs(self) -> bytes | None:
+        """Those of them, PEM, that what is served now needs; None before anything is served."""
+        return b"".join(sorted(self._trust.served.needs)) if self._trust.served else None
+
+    @property
+    def lacking(self) -> bytes:
+        """Those, PEM, that what is served or wanted needs and that were not found live."""
+        return b"".join(self._trust.lacking)
 
     def saw(self, ca_bundles: Collection[bytes]) -> None:
         """The live webhook configuration was read: the CA bundle of each of our webhooks in it."""

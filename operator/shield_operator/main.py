@@ -146,7 +146,7 @@ class Operator:
     # --- What is repeated -------------------------------------------------------------------------
 
     def _loops(self) -> tuple[Periodic, ...]:
-        """What every replica does. Of these, only the certificate's writes, to the Secret."""
+        """What every replica does. The certificate's writes, to the Secret; looking adds trust."""
         return (
             self._refreshing,
             Periodic(
@@ -182,6 +182,8 @@ class Operator:
         if await self._certificate.refresh():
             self._publishing.wake()
             self._looking.wake()
+        if good := self._certificate.validity:
+            self._metrics.certificate_not_after.set(good.not_after.timestamp())
 
     async def _publish(self) -> None:
         await self._publisher.publish()

@@ -1,5 +1,6 @@
 """What is counted; served at ``/metrics`` in Prometheus' text format."""
 
+import math
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -27,6 +28,13 @@ class Metrics:
             ("method", "resource"),
             registry=self._registry,
         )
+        self.certificate_not_after = Gauge(
+            "llm_shield_certificate_not_after_seconds",
+            "When the certificate that this replica serves with ends, in seconds since 1970; NaN "
+            "before there is one.",
+            registry=self._registry,
+        )
+        self.certificate_not_after.set(math.nan)
         self.leading = Gauge(
             "llm_shield_leading",
             "Whether this replica is the one that writes (1), or stands by (0).",

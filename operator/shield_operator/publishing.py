@@ -1,7 +1,9 @@
 """Keeping the webhook configuration in the cluster as it should be."""
 
 import logging
+import time
 from collections.abc import Callable
+from typing import Final
 
 from shield_operator import names, raw
 from shield_operator.certificate_source import CertificateSource
@@ -16,9 +18,14 @@ from shield_operator.webhook import (
     configuration,
     differs,
     foreign_match_conditions,
+    is_whole,
+    with_authorities,
 )
 
 logger = logging.getLogger(__name__)
+
+PATIENCE: Final = 10.0
+"""Seconds after which a replica that does not lead adds the authorities that it needs itself."""
 
 
 class Publisher:
@@ -30,6 +37,7 @@ class Publisher:
         state: is told when the configuration carries our authority.
         certificate: what has to be trusted; is told what the configuration carries.
         leads: whether this replica may write, asked before each write.
+        now: seconds from anywhere.
     """
 
     def __init__(
@@ -39,6 +47,8 @@ class Publisher:
         state: State,
         certificate: CertificateSource,
         leads: Callable[[], bool],
+        *,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
@@ -46,6 +56,8 @@ class Publisher:
         self._certificate = certificate
         self._leads = leads
         self._limit = RewriteLimit()
+        self._now = now
+        self._lacking_since: float | None = None
         self._owner_uid = ""
         self._told: frozenset[str] = frozenset()
 
@@ -66,10 +78,13 @@ class Publisher:
             self._owner_uid = await self._owner()
             wanted = configuration(self._settings, authorities, self._owner_uid)
         if (live is None or differs(live, wanted)) and self._leads():
-            if self._limit.allows(names.OPERATOR, wanted):
+            # Where a webhook is gone pods start bare, and nobody has written fields to fight about.
+            was_whole = is_whole(live)
+            if not was_whole or self._limit.allows(names.OPERATOR, wanted):
                 live = await self._cluster.apply_webhook_configuration(_instead_of(live, wanted))
                 self._certificate.saw(ca_bundles(live))
-                self._limit.note(names.OPERATOR, wanted)
+                if was_whole:
+                    self._limit.note(names.OPERATOR, wanted)
                 logger.info("applied the webhook configuration")
             else:
                 odd.append(
@@ -88,18 +103,34 @@ class Publisher:
         self._note(live)
 
     async def look(self) -> None:
-        """See what the live object carries, whoever wrote it.
+        """See what the live object carries, whoever wrote it, and wait for what is needed.
+
+        A leader with another source of certificates, as in a rollout, does not know what we need.
+        So the one write that others than the leader do is to add trust, where nobody else has.
 
         Raises:
             ClusterError: where the API server does not let us.
         """
         live = await self._live()
         self._certificate.saw(ca_bundles(live))
+        if self._waited_long() and (patch := with_authorities(live, self._certificate.lacking)):
+            live = await self._cluster.add_trust(patch)
+            self._certificate.saw(ca_bundles(live))
+            self._lacking_since = None
+            logger.info("added our authority to the webhook configuration, beside the leader's")
         self._note(live)
 
+    def _waited_long(self) -> bool:
+        if not self._certificate.lacking or self._leads():
+            self._lacking_since = None
+            return False
+        if self._lacking_since is None:
+            self._lacking_since = self._now()
+        return self._now() - self._lacking_since >= PATIENCE
+
     def _note(self, live: Json) -> None:
-        authorities = self._certificate.authorities
-        if authorities is not None and carries(live, authorities):
+        needs = self._certificate.needs
+        if needs is not None and carries(live, needs):
             self._state.published = True
 
     async def _owner(self) -> str:

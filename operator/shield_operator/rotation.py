@@ -5,10 +5,16 @@ from collections.abc import Callable
 from datetime import datetime
 
 from shield_operator.certificate_source import ServedCertificate, served_hosts, utc_now
-from shield_operator.certificates import Bundle, CertificateError, issue_bundle, read_bundle
+from shield_operator.certificates import (
+    Bundle,
+    CertificateError,
+    KeyPair,
+    issue_bundle,
+    read_bundle,
+)
 from shield_operator.cluster import Cluster, Conflict, NotFound
 from shield_operator.settings import Settings
-from shield_operator.tls import server_context
+from shield_operator.tls import server_context, verify
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +30,8 @@ class SharedCertificate(ServedCertificate):
         self._hosts = served_hosts(settings)
         super().__init__(now)
         self._last_good: Bundle | None = None
+        self._checked: KeyPair | None = None
+        """The leaf that was last looked at as clients do; what they make of it does not change."""
 
     async def refresh(self) -> bool:
         """Look at the Secret, put it right where it is not, and serve with what it holds.
@@ -56,11 +64,14 @@ class SharedCertificate(ServedCertificate):
         try:
             found = read_bundle(data)
             server_context(found.leaf)
+            step = found.next(self._hosts, self._now(), self._trust.live)
+            if step is None and found.leaf != self._checked:
+                step = self._in_place_of_a_refused(found)
+                self._checked = found.leaf if step is None else None
         except CertificateError as error:
             bundle, why = self._new_bundle(), str(error)
             logger.warning("Secret %s/%s holds no certificate to serve with: %s", *self._where, why)
         else:
-            step = found.next(self._hosts, self._now(), self._trust.live)
             if step is None:
                 if self._last_good is None:
                     # Changes nothing, but fails where our account may not renew it one day.
@@ -70,6 +81,31 @@ class SharedCertificate(ServedCertificate):
         await self._cluster.replace_tls_secret(namespace, name, bundle.as_secret_data(), version)
         logger.info("replaced the certificate in Secret %s/%s: %s", namespace, name, why)
         return bundle
+
+    def _in_place_of_a_refused(self, found: Bundle) -> tuple[Bundle, str] | None:
+        """Another leaf, and why, where clients refuse this one, as a hand-made one may be.
+
+        `Bundle.next` has looked at names and dates only.
+
+        Raises:
+            CertificateError: where another leaf of this issuer is no better, but a new authority's.
+        """
+        if (why := self._why_refused(found)) is None:
+            return None
+        renewed = found.renew(self._hosts, self._now())
+        if self._why_refused(renewed) is None:
+            return renewed, why
+        if self._why_refused(issue_bundle(self._hosts, self._now())) is None:
+            raise CertificateError(why)
+        logger.warning("clients may refuse every certificate for %s: %s", self._hosts[-1], why)
+        return None
+
+    def _why_refused(self, bundle: Bundle) -> str | None:
+        try:
+            verify(bundle.leaf, bundle.signer, self._hosts[-1], dates=False)
+        except CertificateError as error:
+            return str(error)
+        return None
 
     def _new_bundle(self) -> Bundle:
         """A new authority; the last good leaf, where there is one, stays until it is trusted."""

@@ -6,6 +6,10 @@ from typing import Final
 
 from shield_operator.certificates import CertificateError, KeyPair
 
+_NO_CHECK_TIME: Final = 0x200000
+"""OpenSSL's ``X509_V_FLAG_NO_CHECK_TIME``, which Python has no name for.
+https://docs.openssl.org/3.0/man3/X509_VERIFY_PARAM_set_flags/
+"""
 _ROUNDS: Final = 4
 """Flights of a handshake in memory, more than any version of TLS has."""
 
@@ -30,11 +34,24 @@ def server_context(leaf: KeyPair, client_authorities: bytes | None = None) -> ss
         # A resumed session would not show its certificate again to a context that has changed.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
-        try:
-            context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
-        except (ssl.SSLError, ValueError) as error:
-            raise CertificateError(f"the clients' authorities: {_reason(error)}") from error
+        _trust(context, client_authorities)
     return context
+
+
+def check_authorities(authorities: bytes) -> None:
+    """Check that clients' certificates can be verified with these authorities, PEM.
+
+    Raises:
+        CertificateError: where OpenSSL does not like one of them.
+    """
+    _trust(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), authorities)
+
+
+def _trust(context: ssl.SSLContext, client_authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError) as error:
+        raise CertificateError(f"the clients' authorities: {_reason(error)}") from error
 
 
 def _load(context: ssl.SSLContext, leaf: KeyPair) -> None:
@@ -53,11 +70,11 @@ def _load(context: ssl.SSLContext, leaf: KeyPair) -> None:
             raise CertificateError(f"certificate and key: {_reason(error)}") from error
 
 
-def verify(leaf: KeyPair, authorities: bytes, host: str) -> None:
+def verify(leaf: KeyPair, authorities: bytes, host: str, *, dates: bool = True) -> None:
     """Check that a client that trusts these authorities, and no others, accepts the leaf.
 
     With a handshake in memory, which checks all that one over the network would: the key, the
-    chain, the name, the dates.
+    chain, the name, what it may be used for, and the dates, unless they are not asked for.
 
     Raises:
         CertificateError: where it does not.
@@ -66,6 +83,8 @@ def verify(leaf: KeyPair, authorities: bytes, host: str) -> None:
     calling = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     calling.hostname_checks_common_name = False  # as in Go
     calling.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an intermediate may be trusted itself
+    if not dates:
+        calling.verify_flags |= _NO_CHECK_TIME
     try:
         calling.load_verify_locations(cadata=authorities.decode("ascii", "replace"))
         to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()

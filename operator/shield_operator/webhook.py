@@ -175,19 +175,49 @@ def _identity(item: Json) -> Json:
 def ca_bundles(live: Json) -> tuple[bytes, ...]:
     """The CA bundle, PEM, of each of our webhooks that is there."""
     return tuple(
-        _decoded(raw.mapping(hook, "clientConfig").get("caBundle"))
-        for hook in raw.items(live, "webhooks")
-        if hook.get("name") in _NAMES
+        _decoded(raw.mapping(hook, "clientConfig").get("caBundle")) for hook in _ours(live)
     )
+
+
+def _ours(live: Json) -> list[Json]:
+    return [hook for hook in raw.items(live, "webhooks") if hook.get("name") in _NAMES]
 
 
 def carries(live: Json, authorities: bytes) -> bool:
     """Whether both of our webhooks are there and trust all of these authorities."""
-    bundles = ca_bundles(live)
     wanted = set(split_certificates(authorities))
-    return len(bundles) == len(_NAMES) and all(
-        wanted <= set(split_certificates(bundle)) for bundle in bundles
+    return is_whole(live) and all(
+        wanted <= set(split_certificates(bundle)) for bundle in ca_bundles(live)
     )
+
+
+def is_whole(live: Json) -> bool:
+    """Whether both of our webhooks are there."""
+    return len(_ours(live)) == len(_NAMES)
+
+
+def with_authorities(live: Json, authorities: bytes) -> Json | None:
+    """What to change for each of our webhooks to trust these authorities as well.
+
+    A strategic merge patch of `live`, which others keep as it should be otherwise; None where one
+    of our webhooks is not there.
+    https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
+    """
+    if not is_whole(live):
+        return None
+    hooks = [
+        {
+            "name": hook["name"],
+            "clientConfig": {"caBundle": _encoded(_joined(bundle, authorities))},
+        }
+        for hook, bundle in zip(_ours(live), ca_bundles(live), strict=True)
+    ]
+    version = raw.mapping(live, "metadata").get("resourceVersion")
+    return {"metadata": {"resourceVersion": version}, "webhooks": hooks}
+
+
+def _joined(*bundles: bytes) -> bytes:
+    return b"".join(split_certificates(b"".join(bundles)))
 
 
 def foreign_match_conditions(live: Json, wanted: Json) -> Iterator[tuple[str, str]]:

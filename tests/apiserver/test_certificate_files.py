@@ -2,6 +2,7 @@
 
 import base64
 import ssl
+import time
 from pathlib import Path
 
 import examples
@@ -55,6 +56,8 @@ def test_a_certificate_from_files_changes_and_nobody_notices(
             return served.strip() == wanted
 
         assert serves()
+        left = operator.metric("llm_shield_certificate_not_after_seconds") - time.time()
+        assert 89 * 86400 < left <= 90 * 86400
         certificate, key = first.issue(HOST, "ec")
         wanted = put(certificate, traditional(key), first.certificate)
         eventually(serves)

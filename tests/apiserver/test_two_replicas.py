@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import examples
-from authorities import OwnAuthority
+from authorities import OwnAuthority, spoiled_authority
 from controlplane import ControlPlane
 from localoperator import NAME, NAMESPACE, OperatorProcess
 from relay import Relay
@@ -75,6 +76,9 @@ def test_they_share_one_certificate(own_control_plane: ControlPlane, replicas: R
     data = secret(own_control_plane)["data"]
     leaf = base64.b64decode(data["tls.crt"]).decode()
     assert served_certificate(first).split() == served_certificate(second).split() == leaf.split()
+    end = read_bundle(decoded(own_control_plane)).leaf_validity.not_after.timestamp()
+    for replica in replicas:
+        assert replica.metric("llm_shield_certificate_not_after_seconds") == end
     for hook in get(own_control_plane, WEBHOOKS)["webhooks"]:
         assert hook["clientConfig"]["caBundle"] == data["ca.crt"]
     assert_injects(own_control_plane)
@@ -157,6 +161,16 @@ def test_garbage_in_the_secret_is_replaced_and_nobody_notices(
         assert any(complaint in replica.log_tail(100) for replica in replicas)
 
 
+def test_an_authority_damaged_deep_inside_is_replaced_and_nobody_notices(
+    own_control_plane: ControlPlane, replicas: Replicas
+) -> None:
+    """Rather than ending both replicas, and each one that starts after them."""
+    before = decoded(own_control_plane)
+    put_into_secret(own_control_plane, {"ca.crt": spoiled_authority(before["ca.crt"])})
+    wait_changed(own_control_plane, replicas, before)
+    assert any("holds what cannot be read" in replica.log_tail(100) for replica in replicas)
+
+
 def test_a_replaced_authority_is_published_before_it_serves_and_nobody_notices(
     own_control_plane: ControlPlane, replicas: Replicas
 ) -> None:
@@ -237,3 +251,57 @@ def test_of_replicas_of_different_settings_one_is_followed(
         found = eventually(settled)
         assert 0 in (sum(found[:2]), sum(found[2:]))  # one replica has written, and both kinds
         assert min(found[:2] if sum(found[:2]) else found[2:]) > 0
+
+
+def test_a_rollout_from_the_secret_to_files_comes_to_its_end_and_nobody_notices(
+    own_control_plane: ControlPlane, relay: Relay, tmp_path: Path
+) -> None:
+    """The leader goes only when the newcomer is ready, and knows nothing of its authority."""
+    make_namespace(own_control_plane, "shop", INJECT)
+    apply(own_control_plane, examples.config(namespace="shop", secretName=None))
+    url = f"https://127.0.0.1:{relay.port}"
+    authority = OwnAuthority("ec", "theirs")
+    environment = {}
+    for variable, content in zip(
+        ("TLS_CERT_FILE", "TLS_KEY_FILE", "TLS_CA_FILE"),
+        (*authority.issue("IP:127.0.0.1"), authority.certificate),
+        strict=True,
+    ):
+        (tmp_path / variable).write_bytes(content)
+        environment[variable] = str(tmp_path / variable)
+
+    with OperatorProcess(own_control_plane, webhook_url=url) as old:
+        relay.set_backends(old.webhook_port)
+        old.wait_ready()
+        wait_reason(own_control_plane, "shop", "shield", "Accepted")
+        with OperatorProcess(own_control_plane, webhook_url=url, environment=environment) as new:
+
+            def ready() -> bool:
+                assert_injects(own_control_plane, 1)
+                try:
+                    return new.get("/readyz")[0] == HTTPStatus.OK
+                except OSError:
+                    return False
+
+            eventually(ready, timeout=60)
+            relay.set_backends(old.webhook_port, new.webhook_port)
+            assert_injects(own_control_plane, 20)
+            applied = {"method": "PATCH", "resource": "mutatingwebhookconfigurations"}
+            before = old.metric("llm_shield_api_requests_total", **applied)
+            time.sleep(5)
+            assert old.metric("llm_shield_api_requests_total", **applied) == before
+            old.terminate()
+            assert_injects(own_control_plane, 20)
+            assert old.wait() == 0
+            relay.set_backends(new.webhook_port)
+
+            def leads() -> bool:
+                assert_injects(own_control_plane, 1)
+                return new.metric("llm_shield_leading") == 1
+
+            eventually(leads, timeout=30)
+            assert_injects(own_control_plane, 20)
+            # Its apply takes the fields back: once more, nobody else owns them.
+            for entry in get(own_control_plane, WEBHOOKS)["metadata"]["managedFields"]:
+                if "f:caBundle" in str(entry):
+                    assert entry["manager"] == NAME

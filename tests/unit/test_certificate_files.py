@@ -5,6 +5,8 @@ import contextlib
 import os
 import re
 import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import examples
 from authorities import Kind, OwnAuthority, encrypted, openssl, traditional
 from shield_operator.certificate_files import CertificateFiles
+from shield_operator.certificate_source import utc_now
 from shield_operator.certificates import split_certificates
 from shield_operator.tls import server_context
 
@@ -23,7 +26,7 @@ FIRST, SECOND = OwnAuthority("ec", "first"), OwnAuthority("rsa", "second")
 class Mount:
     """A mounted Secret: its files are links into a folder that is swapped as a whole."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, now: Callable[[], datetime] = utc_now) -> None:
         self._directory = directory
         self._versions = 0
         self.source = CertificateFiles(
@@ -31,7 +34,8 @@ class Mount:
                 TLS_CERT_FILE=str(directory / "tls.crt"),
                 TLS_KEY_FILE=str(directory / "tls.key"),
                 TLS_CA_FILE=str(directory / "ca.crt"),
-            )
+            ),
+            now=now,
         )
 
     def put(self, certificate: bytes, key: bytes, authority: bytes) -> None:
@@ -193,3 +197,23 @@ def handshake(context: ssl.SSLContext, authority: bytes) -> str:
     details: dict[str, Any] = client.getpeercert() or {}
     ((_, name),) = details["subjectAltName"]
     return str(name)
+
+
+def test_a_certificate_that_nobody_renews_is_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = datetime.now(UTC)
+    mount = Mount(tmp_path, lambda: now)
+    start(mount)
+    for days, warnings in ((0, 0), (60, 0), (64, 1), (65, 1), (89, 1)):
+        now = datetime.now(UTC) + timedelta(days=days)
+        mount.look()
+        assert caplog.text.count("and was not renewed") == warnings
+    certificate, key = SECOND.issue(SERVICE, days=2)
+    now = datetime.now(UTC)
+    mount.put(certificate, key, SECOND.certificate)
+    mount.look()
+    mount.publish()
+    now += timedelta(days=1.9)
+    mount.look()
+    assert caplog.text.count("and was not renewed") == 2

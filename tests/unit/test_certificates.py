@@ -5,7 +5,7 @@ import contextlib
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -187,6 +187,36 @@ def test_what_is_missing_or_garbage_is_named(bundle: Bundle) -> None:
         for garbage in (b"", b"\0", b"-----BEGIN CERTIFICATE-----\nAAAA\n"):
             with pytest.raises(CertificateError):
                 read_bundle({**data, key: garbage})
+
+
+def damaged(pem: bytes, step: int) -> Iterator[bytes]:
+    """The same with one byte of its content or of its PEM changed, or cut off."""
+    first, *lines, last = pem.splitlines()
+    der = base64.b64decode(b"".join(lines))
+    for place in range(0, len(der), step):
+        for byte in {der[place] ^ 1, der[place] ^ 0x80, 0xFF}:
+            content = der[:place] + bytes([byte]) + der[place + 1 :]
+            yield b"\n".join((first, base64.b64encode(content), last))
+        yield b"\n".join((first, base64.b64encode(der[:place]), last))
+    for place in range(0, len(pem), 10 * step):
+        yield pem[:place]
+        yield pem[:place] + bytes([pem[place] ^ 1]) + pem[place + 1 :]
+
+
+@pytest.mark.parametrize(("key", "step"), [("ca.crt", 2), ("tls.crt", 2), ("tls.key", 5)])
+def test_whatever_byte_of_a_bundle_is_damaged_it_is_read_or_refused(
+    bundle: Bundle, key: str, step: int
+) -> None:
+    """Any other exception would end the replica, and each one after it: nobody repairs it then."""
+    data = bundle.as_secret_data()
+    refused = 0
+    for change in damaged(data[key], step):
+        try:
+            found = read_bundle({**data, key: change})
+            found.next(HOSTS, NOW + timedelta(days=61), ())
+        except CertificateError:
+            refused += 1
+    assert refused > 50
 
 
 def test_parts_of_two_bundles_do_not_pass(bundle: Bundle) -> None:

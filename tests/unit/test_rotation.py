@@ -8,11 +8,12 @@ from typing import cast
 import pytest
 
 import examples
-from authorities import OwnAuthority
+from authorities import OwnAuthority, spoiled_authority
 from shield_operator.certificate_source import served_hosts
 from shield_operator.certificates import OVERLAP, Bundle, issue_bundle, read_bundle
 from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Unreachable
 from shield_operator.rotation import SharedCertificate
+from shield_operator.tls import verify
 
 SERVICE = "llm-shield-operator.llm-shield-system.svc"
 
@@ -173,6 +174,20 @@ def test_a_secret_deleted_or_broken_gets_a_new_authority_and_the_last_good_leaf_
         assert secrets.data["theirs"] == b"kept"
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_an_authority_damaged_deep_inside_is_replaced_and_nobody_ends(
+    secrets: Secrets, clock: Clock, running: bool
+) -> None:
+    certificate = started(secrets, clock)
+    assert secrets.data is not None
+    secrets.data["ca.crt"] = spoiled_authority(secrets.data["ca.crt"])
+    if not running:
+        certificate = replica(secrets, clock)
+    assert refresh(certificate)
+    publish(certificate)
+    assert certificate.leaf == stored(secrets).leaf
+
+
 def test_a_replaced_secret_is_served_once_it_is_published(secrets: Secrets, clock: Clock) -> None:
     certificate = started(secrets, clock)
     before, leaf = stored(secrets), certificate.leaf
@@ -267,3 +282,53 @@ def test_an_outage_leaves_everything_as_it_is(secrets: Secrets, clock: Clock) ->
 )
 def test_served_hosts(environment: dict[str, str], hosts: tuple[str, ...]) -> None:
     assert served_hosts(examples.settings(**environment)) == hosts
+
+
+def test_a_leaf_that_clients_refuse_is_issued_again(secrets: Secrets, clock: Clock) -> None:
+    """It is theirs, for clients only: Go's TLS, and so the API server, refuses such a server."""
+    authority = OwnAuthority("ec")
+    data = authority.secret_data(SERVICE)
+    certificate, key = authority.issue(SERVICE, usage="clientAuth")
+    secrets.data = {**data, "tls.crt": certificate, "tls.key": key}
+    serving = replica(secrets, clock)
+    serving.saw([])
+    refresh(serving)
+    assert serving.authorities == authority.certificate
+    leaf = serving.leaf
+    assert leaf is not None
+    verify(leaf, authority.certificate, SERVICE)
+    version = secrets.version
+    refresh(serving)
+    assert (secrets.version, serving.leaf) == (version, leaf)
+
+
+def test_an_authority_whose_leaves_clients_refuse_is_replaced(
+    secrets: Secrets, clock: Clock
+) -> None:
+    """It may sign no certificates, by its key usage, and another leaf of it is no better."""
+    secrets.data = OwnAuthority("ec", usage="digitalSignature").secret_data(SERVICE)
+    serving = replica(secrets, clock)
+    serving.saw([])
+    refresh(serving)
+    leaf, authorities = serving.leaf, serving.authorities
+    assert leaf is not None
+    assert authorities is not None
+    verify(leaf, authorities, SERVICE)
+    version = secrets.version
+    refresh(serving)
+    assert secrets.version == version
+
+
+def test_a_leaf_that_clients_refuse_is_issued_again_though_another_replica_wrote_in_between(
+    secrets: Secrets, clock: Clock
+) -> None:
+    authority = OwnAuthority("ec")
+    certificate, key = authority.issue(SERVICE, usage="clientAuth")
+    refused = {**authority.secret_data(SERVICE), "tls.crt": certificate, "tls.key": key}
+    secrets.data = refused
+    secrets.race = {"theirs": b"changed"}
+    serving = replica(secrets, clock)
+    serving.saw([])
+    refresh(serving)
+    assert serving.leaf == stored(secrets).leaf
+    assert stored(secrets).leaf.certificate.split() != certificate.split()

@@ -1,6 +1,7 @@
 """Changing certificates under load: never a leaf served that the API server does not trust."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import hypothesis.strategies as st
@@ -110,6 +111,31 @@ def test_a_renewed_leaf_of_the_same_authority_need_not_wait() -> None:
     assert found is not None
     trust.want(found[0].certificate, later)
     assert trust.serve(later)
+
+
+def test_500_announcements_in_a_row_do_not_make_the_bundle_grow() -> None:
+    """As when somebody breaks the Secret again and again; the served leaf is always trusted."""
+    trust, reader, bundle = serving(OLD), serving(OLD), OLD
+    for number in range(500):
+        now = START + timedelta(seconds=number)
+        bundle = bundle.announce(now)
+        assert bundle.authorities == (OLD.signer, bundle.issuer.certificate)
+        trust.want(bundle.certificate, now)
+        live = trust.authorities(now)
+        assert live[:2] == bundle.authorities
+        assert len(live) < 40
+        reader.saw([b"".join(live)] * 2, now)  # never reads the Secret, so they are strangers
+        assert len(reader.authorities(now)) < 40
+        assert OLD.signer in reader.authorities(now)
+    after = now + OVERLAP
+    assert trust.authorities(after) == bundle.authorities
+
+
+def test_what_is_served_is_trusted_beside_however_many_are_wanted() -> None:
+    trust = serving(OLD)
+    many = tuple(b"authority %d" % number for number in range(40))
+    trust.want(replace(NEW.certificate, authorities=(NEW.signer, *many)), START)
+    assert set(trust.authorities(START)) == {OLD.signer, NEW.signer, *many}
 
 
 AWAY = OVERLAP / 4

@@ -34,6 +34,7 @@ from shield_operator.certificates.issuing import (
     issue_authority,
     issue_leaf,
     load_authority,
+    reading,
     split_certificates,
     validity,
 )
@@ -77,9 +78,13 @@ class Bundle:
         }
 
     def announce(self, now: datetime) -> "Bundle":
-        """The same leaf, with a new issuer beside the authorities that there are."""
+        """The same leaf, with a new issuer beside the authority that signed it.
+
+        No others: an issuer that was announced and has signed nothing needs no trust, and one of
+        before is published for as long as it is in use (`Trust`).
+        """
         issuer = issue_authority(now)
-        authorities = (*self.authorities, issuer.certificate)
+        authorities = (self.signer, issuer.certificate)
         issuer_validity = validity(load_authority(issuer.certificate))
         return replace(
             self, authorities=authorities, issuer=issuer, issuer_validity=issuer_validity
@@ -94,6 +99,9 @@ class Bundle:
             hosts: the names and addresses that the leaf must be for.
             now: the time.
             live: the authorities, PEM, that the live webhook configuration carries.
+
+        Raises:
+            CertificateError: where somebody else's issuer cannot be used for a leaf.
         """
         if reason := self._why_replace(now):
             announced = self.announce(now)
@@ -112,9 +120,14 @@ class Bundle:
         return None
 
     def renew(self, hosts: Collection[str], now: datetime) -> "Bundle":
-        """A new leaf of the issuer."""
+        """A new leaf of the issuer.
+
+        Raises:
+            CertificateError: where somebody else's issuer cannot be used for one.
+        """
         # The names of others stay in, or replicas of different settings would take turns.
-        leaf = issue_leaf(self.issuer, sorted(self.hosts.union(hosts)), now)
+        with reading("ca.crt"):
+            leaf = issue_leaf(self.issuer, sorted(self.hosts.union(hosts)), now)
         return read_bundle(
             {**self.as_secret_data(), "tls.crt": leaf.certificate, "tls.key": leaf.key}
         )
@@ -166,6 +179,11 @@ def read_bundle(data: Mapping[str, bytes]) -> Bundle:
         given_leaf = KeyPair(data["tls.crt"], data["tls.key"])
     except KeyError as missing:
         raise CertificateError(f"{missing.args[0]} is missing") from None
+    with reading("tls.crt or ca.crt"):
+        return _parsed(given_authorities, issuer_key, given_leaf)
+
+
+def _parsed(given_authorities: bytes, issuer_key: bytes, given_leaf: KeyPair) -> Bundle:
     authorities = split_certificates(given_authorities)
     issuer = _issuer(authorities, issuer_key)
     issuer_certificate = load_authority(issuer.certificate)
@@ -176,18 +194,14 @@ def read_bundle(data: Mapping[str, bytes]) -> Bundle:
     if not signers:
         raise CertificateError("tls.crt is not signed by ca.crt")
     signer = issuer.certificate if issuer.certificate in signers else signers[0]
-    try:
-        hosts = frozenset(map(ascii_host, (*certificate.valid_domains, *certificate.valid_ips)))
-        return Bundle(
-            authorities=(signer, *(one for one in authorities if one != signer)),
-            issuer=issuer,
-            issuer_validity=validity(issuer_certificate),
-            leaf=leaf,
-            leaf_validity=validity(certificate),
-            hosts=hosts,
-        )
-    except ValueError as error:
-        raise CertificateError(f"tls.crt or ca.crt holds what cannot be read: {error}") from error
+    return Bundle(
+        authorities=(signer, *(one for one in authorities if one != signer)),
+        issuer=issuer,
+        issuer_validity=validity(issuer_certificate),
+        leaf=leaf,
+        leaf_validity=validity(certificate),
+        hosts=frozenset(map(ascii_host, (*certificate.valid_domains, *certificate.valid_ips))),
+    )
 
 
 def _issuer(authorities: tuple[bytes, ...], key: bytes) -> KeyPair:

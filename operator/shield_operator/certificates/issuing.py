@@ -59,6 +59,22 @@ class CertificateError(Exception):
     """Data that is not the certificate and key it should be; the message says what is wrong."""
 
 
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Whatever goes wrong inside is a `CertificateError`: the data is damaged there.
+
+    asn1crypto parses each part of a certificate when it is first looked at, and nothing says what
+    it raises then.
+    """
+    try:
+        yield
+    except CertificateError:
+        raise
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise CertificateError(f"{what} holds what cannot be read: {why}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class KeyPair:
     """A certificate and its private key, both PEM."""
@@ -150,17 +166,17 @@ def split_certificates(data: bytes) -> tuple[bytes, ...]:
 
 def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     """Whether that authority has signed it, by name and by signature."""
-    verify = _VERIFIERS.get(certificate["signature_algorithm"].signature_algo)
-    if verify is None or not authority.ca or certificate.issuer != authority.subject:
-        return False
     try:
+        verify = _VERIFIERS.get(certificate["signature_algorithm"].signature_algo)
+        if verify is None or not authority.ca or certificate.issuer != authority.subject:
+            return False
         verify(
             asymmetric.load_public_key(authority.public_key),
             certificate["signature_value"].native,
             certificate["tbs_certificate"].dump(),
             certificate.hash_algo,
         )
-    except Exception:  # noqa: BLE001  # a signature that does not fit, or a key of another kind
+    except Exception:  # noqa: BLE001  # does not fit, or is damaged
         return False
     return True
 
@@ -190,7 +206,7 @@ def read_validity(certificate: bytes) -> Validity:
     found = split_certificates(certificate)
     if not found:
         raise CertificateError("tls.crt holds no certificate")
-    return validity(asymmetric.load_certificate(found[0]).asn1)
+    return validity(load_authority(found[0]))
 
 
 def validity(certificate: x509.Certificate) -> Validity:

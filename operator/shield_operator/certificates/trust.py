@@ -9,7 +9,7 @@ Two rules, from which everything else follows:
    without our knowing it, since another replica may serve a leaf of it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -21,6 +21,13 @@ OVERLAP: Final = timedelta(minutes=10)
 
 Replicas look at the shared Secret and at the live configuration every few seconds; a mounted Secret
 reaches all nodes within two minutes.
+"""
+
+
+_MOST: Final = 16
+"""How many authorities are published besides those served or wanted now, for each of two reasons.
+
+Each time that somebody breaks the Secret there may be one more, and an object has a largest size.
 """
 
 
@@ -51,6 +58,14 @@ class Trust:
     def live(self) -> frozenset[bytes]:
         """The authorities that every webhook of the live configuration carries, as last seen."""
         return frozenset.intersection(*self._bundles) if self._bundles else frozenset()
+
+    @property
+    def lacking(self) -> tuple[bytes, ...]:
+        """The authorities of what is served and of what is wanted that are not live."""
+        known = [certificate for certificate in (self.served, self._next) if certificate]
+        needed = (one for certificate in known for one in certificate.authorities)
+        needs = frozenset().union(*(certificate.needs for certificate in known))
+        return tuple(one for one in dict.fromkeys(needed) if one in needs - self.live)
 
     @property
     def is_served(self) -> bool:
@@ -89,13 +104,10 @@ class Trust:
         if self._next is None:
             return ()
         self._note_use(now)
-        recent = (
-            one
-            for known in (self._last_use, self._strangers)
-            for one, since in known.items()
-            if now - since < OVERLAP
-        )
-        return tuple(dict.fromkeys((*self._next.authorities, *recent)))
+        known = self._next.authorities + (self.served.authorities if self.served else ())
+        used = {one: at for one, at in self._last_use.items() if one not in known}
+        recent = (*_recent(used, now), *_recent(self._strangers, now))
+        return tuple(dict.fromkeys((*known, *recent)))
 
     def _may_serve(self, certificate: Certificate) -> bool:
         if self.served is None and not self._bundles:
@@ -110,3 +122,10 @@ class Trust:
             for one in certificate.authorities if certificate else ():
                 self._last_use[one] = now
                 self._strangers.pop(one, None)
+
+
+def _recent(known: Mapping[bytes, datetime], now: datetime) -> list[bytes]:
+    """The latest of them within the overlap, in the order in which they came to be known."""
+    recent = [one for one, since in known.items() if now - since < OVERLAP]
+    latest = set(sorted(recent, key=lambda one: known[one])[-_MOST:])
+    return [one for one in recent if one in latest]

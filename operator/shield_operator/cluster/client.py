@@ -29,6 +29,7 @@ _PAGE: Final = 500
 """Objects a page of a list."""
 
 _APPLY: Final = "application/apply-patch+yaml"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -187,6 +188,24 @@ class Cluster:
         """Create or change our fields of it; the fields of others stay."""
         what = f"apply MutatingWebhookConfiguration {names.OPERATOR}"
         return await self._apply(_WEBHOOK_CONFIGURATION, configuration, what=what)
+
+    async def add_trust(self, patch: Json) -> Json:
+        """Change the CA bundles of our webhook configuration, and nothing else of it.
+
+        Not by an apply, which would take away whatever it does not name; the next apply takes the
+        fields back.
+
+        Raises:
+            Conflict: where somebody else was first.
+        """
+        return await self._request(
+            "PATCH",
+            _WEBHOOK_CONFIGURATION,
+            body=patch,
+            query={"fieldManager": FIELD_MANAGER},
+            content_type=_STRATEGIC,
+            what=f"add an authority to MutatingWebhookConfiguration {names.OPERATOR}",
+        )
 
     # --- Status -----------------------------------------------------------------------------------
 
