@@ -104,12 +104,13 @@ class State:
         """We wrote a config's status; the watch will bring the same a little later."""
         if self.configs.get(ref) is not None:
             self._note(ref, resource)
+            self._touched(ref)
 
     async def relist(self, list_configs: Callable[[], Awaitable[list[Json]]]) -> set[ConfigRef]:
         """Make the index what a list says, and return the configs that it did not hold so.
 
-        Kopf's watch misses deletions while it reconnects. What the watch brings while the list is
-        under way is newer than the list, and stays.
+        Kopf's watch misses deletions while it reconnects. What the watch brings or we write while
+        the list is under way is newer than the list, and stays.
         """
         self._changed_during_list = set()
         try:

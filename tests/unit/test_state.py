@@ -156,6 +156,19 @@ def test_the_echo_of_our_own_write_is_no_news() -> None:
     assert found.config_changed(version(5, port=9000))  # an edit that came together with the echo
 
 
+def test_the_echo_of_a_write_during_a_list_is_no_news_either() -> None:
+    def version(number: int) -> dict[str, Any]:
+        resource = of_generation(1, 9000)
+        resource["metadata"]["resourceVersion"] = str(number)
+        return resource
+
+    found = state()
+    found.config_changed(version(1))
+    ref = ConfigRef("shop", "a")
+    relist(found, version(1), during=lambda: found.status_written(ref, version(2)))
+    assert not found.config_changed(version(2))
+
+
 def test_what_a_list_brought_is_no_news_from_the_watch() -> None:
     found = state()
     relist(found, config("a"))
