@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import signal
 import time
 from contextlib import suppress
@@ -84,6 +85,7 @@ class Operator:
         self._metrics = metrics
         self._state = State(settings, Hearing(time.monotonic, patience=6 * RELIST_INTERVAL))
         self._certificate = _certificate_source(cluster, settings)
+        metrics.certificate_not_after.set_function(self._certificate_not_after)
         self._lookup = SecretLookup(cluster.secret_exists)
         lease = cluster.lease(settings.namespace, names.OPERATOR, identity())
         self._leader = Leader(lease, metrics)
@@ -182,8 +184,10 @@ class Operator:
         if await self._certificate.refresh():
             self._publishing.wake()
             self._looking.wake()
-        if good := self._certificate.validity:
-            self._metrics.certificate_not_after.set(good.not_after.timestamp())
+
+    def _certificate_not_after(self) -> float:
+        good = self._certificate.validity
+        return good.not_after.timestamp() if good else math.nan
 
     async def _publish(self) -> None:
         await self._publisher.publish()

@@ -1,6 +1,5 @@
 """What is counted; served at ``/metrics`` in Prometheus' text format."""
 
-import math
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -34,7 +33,6 @@ class Metrics:
             "before there is one.",
             registry=self._registry,
         )
-        self.certificate_not_after.set(math.nan)
         self.leading = Gauge(
             "llm_shield_leading",
             "Whether this replica is the one that writes (1), or stands by (0).",
