@@ -12,8 +12,8 @@ from typing import Final
 
 LARGE: Final = 256 * 2**10
 """Bytes. Smaller bodies never wait; there are no more of them than connections."""
-MOST_HELD: Final = 64 * 2**20
-"""Bytes of all large bodies: three of the largest that are taken at all."""
+MOST_HELD: Final = 48 * 2**20
+"""Bytes of all large bodies: two of the largest that are taken at all, and some beside them."""
 
 
 class CutOffError(Exception):
