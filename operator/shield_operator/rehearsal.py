@@ -13,7 +13,7 @@ from typing import Final
 from shield_operator import names, patch, raw
 from shield_operator.decision import Decision, Ignore, Skip, decide
 from shield_operator.documents import Document, Workload, configs, namespaces, workloads
-from shield_operator.model import Json
+from shield_operator.model import Json, is_dns_subdomain
 from shield_operator.selection import ConfigIndex
 from shield_operator.settings import Settings, UninjectedPodPolicy
 from shield_operator.text import one_line
@@ -80,6 +80,12 @@ def configs_in(documents: Iterable[Document], namespace: str) -> Iterator[Json]:
     for document in documents:
         for config in configs(document.value):
             document.check()
+            if config.get("apiVersion") != f"{names.API_GROUP}/{names.API_VERSION}":
+                document.refuse(
+                    f"a {names.KIND} of another version than {names.API_GROUP}/{names.API_VERSION}"
+                )
+            if not is_dns_subdomain(str(raw.mapping(config, "metadata").get("name") or "")):
+                document.refuse(f"a {names.KIND} without a valid metadata.name: give it one")
             metadata = {"namespace": namespace, "generation": 1}
             given = {k: v for k, v in raw.mapping(config, "metadata").items() if v is not None}
             yield {**config, "metadata": metadata | given}

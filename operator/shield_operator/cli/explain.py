@@ -162,7 +162,7 @@ def as_text(subject: Subject) -> str:
         if verdict:
             rule, _, saw = line.partition("  ")
             indent = len(line) - len(saw.lstrip()) + 4
-            first = f"  {style.mark(MARKS[Verdict(verdict)])} {rule}".ljust(indent)
+            first = style.padded(f"  {style.mark(MARKS[Verdict(verdict)])} {rule}", indent)
             text += style.wrapped(first, saw.lstrip(), width, indent)
         else:
             indent = len(line) - len(line.lstrip())

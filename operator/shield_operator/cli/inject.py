@@ -52,7 +52,12 @@ def inject(
             outcomes += [outcome for _, found in results for outcome in found]
     except DocumentError as error:
         fail([str(error)])
-    for line in (*_remarks(outcomes), _summary(outcomes)):
+    written_anew = [
+        f"{file.name}: comments are lost where a document had to be written anew"
+        for file, text in zip(files, texts, strict=True)
+        if text.count("#") < file.text.count("#")
+    ]
+    for line in (*written_anew, *_remarks(outcomes), _summary(outcomes)):
         click.echo(line, err=True)
     if diff:
         for file, text in zip(files, texts, strict=True):

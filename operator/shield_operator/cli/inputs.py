@@ -17,7 +17,7 @@ from shield_operator.cli.connecting import cluster_options, with_cluster
 from shield_operator.cli.failure import fail
 from shield_operator.documents import Document, DocumentError, documents, workloads
 from shield_operator.installation import deciding
-from shield_operator.model import Json
+from shield_operator.model import Json, is_label_key, is_label_value
 from shield_operator.plan import NEWEST_SUPPORTED, ClusterVersion
 from shield_operator.rehearsal import DEFAULT_NAMESPACE, Scene, configs_in, labels_in
 from shield_operator.selection import ConfigIndex
@@ -146,13 +146,19 @@ def read_files(filenames: Iterable[str], *, recursive: bool = False) -> list[Man
         for path in _files(name, recursive=recursive):
             label = "standard input" if path == "-" else path
             try:
-                content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+                content = _standard_input() if path == "-" else Path(path).read_bytes()
                 found.append(ManifestFile(label, tuple(documents(label, content))))
             except OSError as error:
                 fail([f"{label} cannot be read: {error.strerror}"])
             except DocumentError as error:
                 fail([str(error)])
     return found
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        fail(["standard input is closed: give a file"])
+    return sys.stdin.buffer.read()
 
 
 def _files(name: str, *, recursive: bool) -> list[str]:
@@ -225,8 +231,10 @@ def read_labels(text: str | None) -> dict[str, str] | None:
     found = {}
     for part in filter(None, map(str.strip, text.split(","))):
         key, equals, value = part.partition("=")
-        if not equals or not key:
-            fail([f"--namespace-labels has {part!r}, which is not KEY=VALUE"])
+        if not equals or not is_label_key(key) or not is_label_value(value):
+            fail([f"--namespace-labels has {part!r}, which is not KEY=VALUE as labels have it"])
+        if key in found:
+            fail([f"--namespace-labels has {key} twice: give it once"])
         found[key] = value
     return found
 

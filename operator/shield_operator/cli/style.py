@@ -29,9 +29,14 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
+def padded(text: str, width: int) -> str:
+    """`text` with spaces behind it; its colours take no room."""
+    return text + " " * (width - len(click.unstyle(text)))
+
+
 def wrapped(first: str, text: str, width: int | None, indent: int) -> str:
     """`text` behind `first`, broken between words where it is wider than the terminal."""
-    if width is None or len(first) + len(text) <= width:
+    if width is None or len(click.unstyle(first)) + len(text) <= width:
         return first + text
     room = max(width - indent, 20)
     rows, row = [], ""

@@ -55,6 +55,10 @@ class Document:
             for key, value in node.pairs:
                 self._check_our_key(key.value, value.value, value.line)
 
+    def refuse(self, problem: str) -> NoReturn:
+        """Refuse the document as a whole, by a DocumentError."""
+        self._refuse(0, problem)
+
     def _check_ours(self, value: Json) -> None:
         stack = [value]
         while stack:

@@ -20,6 +20,8 @@ from shield_operator.model.formats import (
     is_dns_label,
     is_dns_subdomain,
     is_image_digest,
+    is_label_key,
+    is_label_value,
     quantity,
 )
 from shield_operator.model.parsing import parse
@@ -67,6 +69,8 @@ __all__ = [
     "is_dns_label",
     "is_dns_subdomain",
     "is_image_digest",
+    "is_label_key",
+    "is_label_value",
     "parse",
     "quantity",
 ]
