@@ -135,7 +135,7 @@ def test_marks_are_coloured_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) 
 def test_explain_wants_a_pod_or_files_not_both() -> None:
     for arguments in (["explain"], ["explain", "web", "-f", "-"]):
         found = CliRunner().invoke(kubectl_shield, arguments)
-        assert found.exit_code == 2
+        assert found.exit_code == 1
         assert "one of them only" in found.stderr
 
 
