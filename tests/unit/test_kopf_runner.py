@@ -20,8 +20,10 @@ class Kopf:
         self.ways = list(ways)
         self.starts = 0
         self.let_go = asyncio.Event()
+        self.options: dict[str, object] = {}
 
-    async def spawn_tasks(self, **_: object) -> list[asyncio.Task[None]]:
+    async def spawn_tasks(self, **options: object) -> list[asyncio.Task[None]]:
+        self.options = options
         way = self.ways[min(self.starts, len(self.ways) - 1)]
         self.starts += 1
         return [
@@ -128,3 +130,10 @@ def test_a_cancellation_as_the_stop_is_set_is_not_lost(monkeypatch: pytest.Monke
             await task
 
     asyncio.run(session())
+
+
+def test_kopf_need_not_ask_for_the_users_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container the user is a number that no file of the image knows; Kopf then gave up."""
+    fake = Kopf("runs")
+    run(fake, monkeypatch, lambda: fake.starts == 1)
+    assert fake.options["identity"] == "llm-shield-operator"
