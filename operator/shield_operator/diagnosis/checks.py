@@ -201,6 +201,8 @@ def _expiry(facts: Facts, settings: Settings, now: datetime) -> Finding:
         case Unseen() | None:
             connection = facts.connection
             if connection is None or isinstance(connection, Unseen) or connection.until is None:
+                if isinstance(facts.tls_secret, Unseen):  # which is not the same as not there
+                    return unknown(title, facts.tls_secret)
                 return unknown(title, f"there is no {where}, and no served one was seen")
             return _left(title, connection.until, now, _SHORT, "renew what you serve with")
         case data:
