@@ -9,6 +9,7 @@ from shield_operator import names, pods, raw
 from shield_operator.explanation import Stamps, Standing, present_fingerprint
 from shield_operator.model import ConfigRef, Json
 from shield_operator.ownership import Owners, Workload, workload_of
+from shield_operator.remedies import Remedy
 from shield_operator.selection import is_cluster_default, is_opted_in
 from shield_operator.settings import Settings
 from shield_operator.status import READY
@@ -50,6 +51,8 @@ class WorkloadState:
     configs: set[str] = field(default_factory=set)
     example: str = ""
     """One of its pods, skipped if any is."""
+    way_out: Remedy | None = None
+    """What to do about its pods, where that was looked into."""
 
     @property
     def pods(self) -> int:
@@ -66,6 +69,13 @@ class WorkloadState:
     def is_stale(self) -> bool:
         """Whether making its pods anew would change something."""
         return bool(self.standings[Standing.OUTDATED] or self.standings[Standing.BARE])
+
+    @property
+    def remedy(self) -> str | None:
+        """What to do; None where there is nothing to be done."""
+        if not self.is_stale:
+            return None
+        return self.way_out.sentence if self.way_out else self.workload.remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +224,7 @@ def as_json(found: Overview) -> dict[str, Json]:
                 "outdated": one.standings[Standing.OUTDATED],
                 "bare": one.standings[Standing.BARE],
                 "skipped": dict(sorted(one.reasons.items())),
-                "remedy": one.workload.remedy if one.is_stale else None,
+                "remedy": one.remedy,
             }
             for one in found.workloads
         ],

@@ -111,3 +111,31 @@ def test_a_context_that_is_not_there(control_plane: ControlPlane, manifest: Path
     assert result.exit_code == 1
     assert "nowhere" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_without_n_the_contexts_namespace_counts_as_for_kubectl_apply(
+    control_plane: ControlPlane, namespace: str, manifest: Path, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    content = yaml.safe_load(control_plane.kubeconfig.read_text())
+    for context in content["contexts"]:
+        context["context"]["namespace"] = namespace
+    kubeconfig.write_text(yaml.safe_dump(content))
+    arguments = ("inject", "-f", str(manifest), "--from-cluster")
+    result = shield(*arguments, kubeconfig=kubeconfig)
+    assert (result.exit_code, result.stderr) == (0, "1 injected, 0 untouched\n")
+    elsewhere = shield(*arguments, "-n", "default", kubeconfig=kubeconfig)
+    assert elsewhere.stderr == "0 injected, 1 untouched\n"
+
+
+@pytest.mark.parametrize("command", ["inject", "explain"])
+def test_a_namespace_that_is_not_there(
+    control_plane: ControlPlane, manifest: Path, command: str
+) -> None:
+    result = shield(
+        command, "-f", str(manifest), "-n", "nowhere", "--from-cluster",
+        kubeconfig=control_plane.kubeconfig,
+    )  # fmt: skip
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert "there is no namespace nowhere" in result.stderr

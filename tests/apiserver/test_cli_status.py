@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ import examples
 from apiserver.test_cli_explain import configured, labelled, named_pod, viewer_of
 from controlplane import ControlPlane
 from plugin import shield, shield_json
-from support import INJECT, apply, create_pod, eventually, get, has_sidecar, make_namespace
+from support import (
+    INJECT,
+    apply,
+    create_pod,
+    eventually,
+    get,
+    has_sidecar,
+    make_namespace,
+    wait_reason,
+)
 
 pytestmark = pytest.mark.usefixtures("operator")
 
@@ -186,3 +196,42 @@ def test_somebody_who_may_see_only_the_namespace(
     assert "pods are shown by their ReplicaSet" in text.stdout
     everywhere = shield("status", "-A", kubeconfig=kubeconfig)
     assert (everywhere.exit_code, len(everywhere.stderr.splitlines())) == (1, 1)
+
+
+def test_a_sidecar_in_the_template_is_named_instead_of_a_restart(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    labelled(control_plane, namespace)
+    configured(control_plane, namespace)
+    file = tmp_path / "web.yaml"
+    file.write_text(yaml.safe_dump(deployment(namespace, replicas=1)))
+    kubeconfig = control_plane.kubeconfig
+    injected = shield("inject", "-f", str(file), "--from-cluster", kubeconfig=kubeconfig).stdout
+    control_plane.kubectl("apply", "-f", "-", input=injected)
+    eventually(lambda: pods(control_plane, namespace))
+    configured(control_plane, namespace, port=8001)
+    told = "the sidecar stands in the template of deployment/web: inject its manifest again"
+    assert told in workload(control_plane, namespace, "web")["remedy"]
+    (pod,) = pods(control_plane, namespace)
+    name = pod["metadata"]["name"]
+    text = shield("explain", name, "-n", namespace, kubeconfig=kubeconfig).stdout
+    assert told in text
+    assert "rollout restart" not in text
+
+
+def test_what_a_new_pod_would_wait_for_comes_first(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    for name, shape in (("early", {}), ("host", {"hostNetwork": True})):
+        create_pod(control_plane, namespace, named_pod(name, **shape))
+    labelled(control_plane, namespace)
+    found = workload(control_plane, namespace, "early")["remedy"]
+    assert found.startswith(f"first create a ShieldSidecarConfig in namespace {namespace}")
+    apply(control_plane, examples.config(namespace=namespace))
+    wait_reason(control_plane, namespace, "shield", "SecretNotFound")
+    found = workload(control_plane, namespace, "early")["remedy"]
+    assert found.startswith(f"first create Secret keys in namespace {namespace}; then: kubectl")
+    assert "would not get the sidecar" in workload(control_plane, namespace, "host")["remedy"]
+    configured(control_plane, namespace)
+    found = workload(control_plane, namespace, "early")["remedy"]
+    assert found.startswith(f"kubectl delete pod/early -n {namespace}")

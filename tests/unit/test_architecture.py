@@ -34,6 +34,7 @@ PURE = (
     "installation",
     "kinds",
     "overview",
+    "remedies",
     "ownership",
 )
 IMPURE = ("kopf", "kubernetes", "aiohttp", "asyncio", "logging", "os", "time", "socket", "ssl")

@@ -236,6 +236,15 @@ def test_certificates_in_files_inside_of_the_cluster_are_left_to_the_probe() -> 
     assert finding("certificate", tls_secret=None).mark is Mark.UNKNOWN
 
 
+def test_a_certificate_that_was_not_looked_at_is_not_called_missing() -> None:
+    for connection in (None, Unseen("not reached"), Connection(Served.OUT_OF_REACH, "no answer")):
+        unseen = {"tls_secret": Unseen("secrets may not be looked at"), "connection": connection}
+        found = finding("certificate", **unseen)
+        assert (found.mark, found.saw) == (Mark.UNKNOWN, "secrets may not be looked at")
+    absent = {"tls_secret": None, "connection": Connection(Served.OUT_OF_REACH, "no answer")}
+    assert "there is no Secret" in finding("certificate", **absent).saw
+
+
 CALL = 'failed calling webhook "pod.inject.llm-shield.io": failed to call webhook: Post "https://x"'
 
 

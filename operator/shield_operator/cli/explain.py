@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from shield_operator import kinds
 from shield_operator.cli import style
@@ -17,6 +16,7 @@ from shield_operator.cli.failure import fail
 from shield_operator.cli.inputs import (
     SceneOptions,
     file_options,
+    namespace_is_given,
     read_configs,
     read_files,
     read_labels,
@@ -46,9 +46,7 @@ NOT_SHIELDED = 3
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to answer."
 )
-@click.pass_context
 def explain(
-    context: click.Context,
     target: str | None,
     filenames: tuple[str, ...],
     operator_namespace: str | None,
@@ -76,9 +74,7 @@ def explain(
     if target is None:
         subjects = _subjects_of_files(filenames, options, recursive=recursive)
     else:
-        source = context.get_parameter_source("namespace")
-        given = source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
-        namespace = options.namespace if given else None
+        namespace = options.namespace if namespace_is_given() else None
         subjects = [_live_subject(target, namespace, operator_namespace, options)]
     if output == "json":
         found: Json = [subject_json(subject) for subject in subjects]

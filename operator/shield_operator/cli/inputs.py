@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from shield_operator import kinds, names, raw
 from shield_operator.cli.connecting import cluster_options, with_cluster
@@ -113,7 +114,8 @@ def scene_options(command: _Command) -> _Command:
             default=DEFAULT_NAMESPACE,
             metavar="NAME",
             show_default=True,
-            help="The namespace of what names none.",
+            help="The namespace of what names none; with --from-cluster that of kubectl's context "
+            "where it is not given.",
         ),
         click.option(
             "--namespace-labels",
@@ -173,11 +175,20 @@ def _files(name: str, *, recursive: bool) -> list[str]:
     return found
 
 
+def namespace_is_given() -> bool:
+    """Whether ``-n`` was on the command line, or in the environment."""
+    context = click.get_current_context(silent=True)
+    source = context.get_parameter_source("namespace") if context else None
+    return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+
+
 # --- The scene ------------------------------------------------------------------------------------
 
 
 def read_scene(options: SceneOptions, files: Iterable[ManifestFile] = ()) -> Scene:
     """The scene that manifests play in, or the end of the command with what is wrong with it."""
+    if options.from_cluster and not namespace_is_given():
+        options = replace(options, namespace=_contexts_namespace(options))
     given = [document for file in files for document in file.documents]
     try:
         resources = [*configs_in(given, options.namespace), *read_configs(options)]
@@ -193,8 +204,17 @@ def read_scene(options: SceneOptions, files: Iterable[ManifestFile] = ()) -> Sce
     )
     if not options.from_cluster:
         return scene
-    asked = {options.namespace, *(scene.namespace_of(w) for d in given for w in workloads(d.value))}
+    asked = {scene.namespace_of(w) for d in given for w in workloads(d.value)}
     return _from_cluster(options, scene, asked, resources, version)
+
+
+def _contexts_namespace(options: SceneOptions) -> str:
+    """The namespace that kubectl would apply to; nothing is sent for it."""
+
+    async def ask(viewer: Viewer) -> str:
+        return viewer.namespace
+
+    return with_cluster(options.kubeconfig, options.context, ask)
 
 
 def read_settings() -> Settings:
@@ -250,7 +270,7 @@ def _from_cluster(
 
     async def ask(viewer: Viewer) -> Scene:
         from shield_operator.cli.reading import read_installation  # noqa: PLC0415
-        from shield_operator.cluster import Forbidden  # noqa: PLC0415
+        from shield_operator.cluster import Forbidden, NotFound  # noqa: PLC0415
 
         installation, notes = await read_installation(viewer, None)
         settings = installation.settings
@@ -270,6 +290,8 @@ def _from_cluster(
             except Forbidden:
                 notes.append(f"namespace {namespace} cannot be read: taken as without labels")
                 continue
+            if its_namespace is None:
+                raise NotFound(f"there is no namespace {namespace}")
             labels[namespace] = raw.strings(its_namespace, "metadata", "labels")
         for note in notes:
             click.echo(f"note: {note}", err=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from shield_operator import kinds, names, pods, raw
 from shield_operator.cli.reading import Surroundings, read_secrets, read_surroundings
+from shield_operator.cli.remedying import read_remedy
 from shield_operator.cluster import Forbidden, NotFound, Viewer
 from shield_operator.documents import workloads
 from shield_operator.explanation import (
@@ -89,14 +90,18 @@ async def live_subject(
 async def _live(viewer: Viewer, pod: Json, around: Surroundings) -> tuple[Live, list[str]]:
     notes: list[str] = []
     stamps = Stamps.of(pod)
-    remedy = (await _workload(viewer, pod)).remedy
+    workload = await _workload(viewer, pod)
+    name = str(raw.mapping(pod, "metadata").get("name"))
+    way_out = await read_remedy(viewer, workload, name, around)
     own = [resource for ref, resource in around.resources.items() if str(ref) == stamps.config]
     present = present_fingerprint(own[0]) if own else None
     if stamps.config == names.SETTINGS_CONFIG and around.configs.last_resort is not None:
         present = around.configs.last_resort.fingerprint
     standing = stamps.standing(present)
     if standing is not Standing.BARE:
-        return Live(stamps, standing, remedy=remedy, anew=_anew(pod, around)), notes
+        anew = _anew(pod, around)
+        told = way_out.sentence
+        return Live(stamps, standing, remedy=told, helps=way_out.helps, anew=anew), notes
     webhooks, known = None, True
     try:
         webhooks = await viewer.find(kinds.WEBHOOK_CONFIGURATION, names.OPERATOR)
@@ -105,7 +110,7 @@ async def _live(viewer: Viewer, pod: Json, around: Surroundings) -> tuple[Live, 
         notes.append("the webhook configuration cannot be read, and what it tells is left out")
     settings = around.installation.settings
     causes = why_bare(pod, around.namespace, webhooks, settings, webhooks_known=known)
-    return Live(stamps, standing, causes, remedy), notes
+    return Live(stamps, standing, causes, way_out.sentence, helps=way_out.helps), notes
 
 
 def _anew(pod: Json, around: Surroundings) -> Explanation | None:

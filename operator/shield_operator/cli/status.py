@@ -86,9 +86,9 @@ def as_text(found: Overview, where: str, width: int | None, *, wide: bool = Fals
         parts.append(_table(WORKLOAD_COLUMNS, rows, width, wide=wide))
     else:
         parts.append(f"No pods that ask for the sidecar in {where}.")
-    stale = [one for one in found.workloads if one.is_stale]
+    stale = [one.remedy for one in found.workloads if one.remedy is not None]
     if stale:
-        remedies = "\n".join(f"  {printable(one.workload.remedy)}" for one in stale)
+        remedies = "\n".join(f"  {printable(one)}" for one in stale)
         parts.append(f"To bring outdated and bare pods up to date:\n{remedies}")
     skipped = [one for one in found.workloads if one.reasons]
     if skipped:

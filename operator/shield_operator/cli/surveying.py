@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from shield_operator import kinds, names, pods, raw
 from shield_operator.cli.reading import read_installation
+from shield_operator.cli.remedying import add_remedies
 from shield_operator.cluster import Forbidden, Viewer
 from shield_operator.drift import SELECTORS
 from shield_operator.model import Json
@@ -34,7 +35,7 @@ async def survey(viewer: Viewer, namespace: str | None, operator_namespace: str 
         found += await viewer.list_all(kinds.POD, namespace, selector=selector)
     found += await _unseen_pods(viewer, namespace, namespaces, settings)
     last_resort = ConfigIndex.of(settings, await viewer.version()).last_resort
-    return overview(
+    result = overview(
         configs,
         found,
         namespaces,
@@ -44,6 +45,8 @@ async def survey(viewer: Viewer, namespace: str | None, operator_namespace: str 
         settings_fingerprint=last_resort.fingerprint if last_resort else None,
         notes=tuple(notes),
     )
+    await add_remedies(viewer, result.workloads, operator_namespace)
+    return result
 
 
 async def _default_config(viewer: Viewer, settings: Settings, notes: list[str]) -> list[Json]:

@@ -201,7 +201,9 @@ def _expiry(facts: Facts, settings: Settings, now: datetime) -> Finding:
         case Unseen() | None:
             connection = facts.connection
             if connection is None or isinstance(connection, Unseen) or connection.until is None:
-                return unknown(title, f"there is no {where}, and no served one was seen")
+                # Not looked at is not the same as not there.
+                absent = f"there is no {where}, and no served one was seen"
+                return unknown(title, facts.tls_secret or absent)
             return _left(title, connection.until, now, _SHORT, "renew what you serve with")
         case data:
             try:

@@ -23,6 +23,8 @@ class Live:
     """Why it is bare, where it is and asks now."""
     remedy: str = ""
     """How it is made anew."""
+    helps: bool = True
+    """Whether that is of use; else `remedy` says why not."""
     anew: Explanation | None = None
     """What would become of it today without the sidecar that it has."""
 
@@ -103,7 +105,7 @@ def _config(source: str, generation: int | None) -> str:
 def _story(subject: Subject, live: Live) -> Iterator[str]:
     """What became of a running pod, and what would become of it now."""
     stamps = live.stamps
-    again = f": {live.remedy}" if live.remedy else ""
+    again = f": {live.remedy}" if live.remedy and live.helps else ""
     match live.standing:
         case Standing.SKIPPED:
             yield f"When it was created: not injected ({stamps.skipped}): {stamps.sentence}"
@@ -117,7 +119,8 @@ def _story(subject: Subject, live: Live) -> Iterator[str]:
             what = "injected" if stamps.mark else "wired"
             generation = f" in generation {stamps.generation}" if stamps.generation else ""
             yield f"When it was created: {what} by {names.KIND} {stamps.config}{generation}"
-            yield f"  {_STANDING[standing]}{again if standing is Standing.OUTDATED else ''}"
+            told = f"; make it anew{again}" if live.helps else f": {live.remedy}"
+            yield f"  {_STANDING[standing]}{told if standing is Standing.OUTDATED else ''}"
             if stamps.kept:
                 yield f"  left as the pod had it: {', '.join(stamps.kept)}"
     yield from _made_anew(subject, live, again)
@@ -140,7 +143,7 @@ def _made_anew(subject: Subject, live: Live, again: str) -> Iterator[str]:
 _HOW_SURE: Final = {"certain": "because", "likely": "most likely because", "possible": "perhaps"}
 _STANDING: Final[Mapping[Standing, str]] = {
     Standing.CURRENT: "current: its config would give it the same today",
-    Standing.OUTDATED: "outdated: its config has another plan by now; make it anew",
+    Standing.OUTDATED: "outdated: its config has another plan by now",
     Standing.UNKNOWN: "whether that is current is not known: its config is gone, or not looked at",
 }
 
