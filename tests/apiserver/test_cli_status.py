@@ -232,6 +232,7 @@ def test_what_a_new_pod_would_wait_for_comes_first(
     found = workload(control_plane, namespace, "early")["remedy"]
     assert found.startswith(f"first create Secret keys in namespace {namespace}; then: kubectl")
     assert "would not get the sidecar" in workload(control_plane, namespace, "host")["remedy"]
-    configured(control_plane, namespace)
+    secret = {"apiVersion": "v1", "kind": "Secret"}
+    apply(control_plane, {**secret, "metadata": {"name": "keys", "namespace": namespace}})
     found = workload(control_plane, namespace, "early")["remedy"]
     assert found.startswith(f"kubectl delete pod/early -n {namespace}")
