@@ -7,6 +7,7 @@ commands that need them, so that the others answer at once.
     failure     how a command ends that could not do what it was asked to
     connecting  kubectl's flags for the cluster, and its errors
     inputs      manifests, and what is known of the cluster around them
+    changing    what `inject` and `uninject` have in common
     output      manifests as text, or what is different
     style       marks, colours, tables
     serve       ``shield-operator run``

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from shield_operator.cli.failure import fail
+from shield_operator.cli.changing import change_all, write_changed
 from shield_operator.cli.inputs import (
     SceneOptions,
     file_options,
@@ -14,9 +14,7 @@ from shield_operator.cli.inputs import (
     read_scene,
     scene_options,
 )
-from shield_operator.cli.output import write_difference, write_manifests
 from shield_operator.decision import Ignore, Inject, Skip
-from shield_operator.documents import DocumentError
 from shield_operator.rehearsal import Outcome, injected
 
 _SKIPPED: Final = 3
@@ -43,15 +41,7 @@ def inject(
     """
     files = read_files(filenames, recursive=recursive)
     scene = read_scene(options, files)
-    outcomes: list[Outcome] = []
-    texts = []
-    try:
-        for file in files:
-            results = [injected(document, scene) for document in file.documents]
-            texts.append("".join(text for text, _ in results))
-            outcomes += [outcome for _, found in results for outcome in found]
-    except DocumentError as error:
-        fail([str(error)])
+    texts, outcomes = change_all(files, lambda document: injected(document, scene))
     written_anew = [
         f"{file.name}: comments are lost where a document had to be written anew"
         for file, text in zip(files, texts, strict=True)
@@ -59,11 +49,7 @@ def inject(
     ]
     for line in (*written_anew, *_remarks(outcomes), _summary(outcomes)):
         click.echo(line, err=True)
-    if diff:
-        for file, text in zip(files, texts, strict=True):
-            write_difference(file.name, file.text, text)
-    else:
-        write_manifests(texts)
+    write_changed(files, texts, diff=diff)
     if any(isinstance(outcome.decision, Skip) for outcome in outcomes):
         raise SystemExit(_SKIPPED)
 

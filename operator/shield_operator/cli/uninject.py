@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from shield_operator.cli.failure import fail
+from shield_operator.cli.changing import change_all, write_changed
 from shield_operator.cli.inputs import (
     SceneOptions,
     file_options,
@@ -12,8 +12,6 @@ from shield_operator.cli.inputs import (
     read_scene,
     scene_options,
 )
-from shield_operator.cli.output import write_difference, write_manifests
-from shield_operator.documents import DocumentError
 from shield_operator.rehearsal import Removal, uninjected
 
 
@@ -37,22 +35,10 @@ def uninject(
     """
     files = read_files(filenames, recursive=recursive)
     scene = read_scene(options, files)
-    removals: list[Removal] = []
-    texts = []
-    try:
-        for file in files:
-            results = [uninjected(document, scene) for document in file.documents]
-            texts.append("".join(text for text, _ in results))
-            removals += [removal for _, found in results for removal in found]
-    except DocumentError as error:
-        fail([str(error)])
+    texts, removals = change_all(files, lambda document: uninjected(document, scene))
     for line in (*_remarks(removals), _summary(removals)):
         click.echo(line, err=True)
-    if diff:
-        for file, text in zip(files, texts, strict=True):
-            write_difference(file.name, file.text, text)
-    else:
-        write_manifests(texts)
+    write_changed(files, texts, diff=diff)
 
 
 def _remarks(removals: Iterable[Removal]) -> Iterator[str]:
