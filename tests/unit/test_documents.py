@@ -21,7 +21,7 @@ WORDS = [
     "'", '"', "\\", "a\nb", "\t",
     "\n", "---", "...", "\x85", "\u2028", "\ufeff", "\x07", "\x7f", "\U0001f600", ".inf", "-.INF",
     ".nan", "1.2.3", "10.0.0.1", "3f1c0a52-0000-4000-8000-000000000000", "12e4567890123456", "_",
-    "é",
+    "é", "0E0_", "1e_3", "1_e+3", "_1", ".5_",
 ]  # fmt: skip
 texts = st.one_of(
     st.sampled_from(WORDS),
@@ -92,6 +92,10 @@ def test_what_is_called_certain_is_what_every_reader_reads(text: str) -> None:
         ("12:30:45", "12:30:45"),
         ("2001-01-01", "2001-01-01"),
         ("1_000", 1000),
+        ("0E0_", 0.0),
+        ("1e_3", 1000.0),
+        ("_1", "_1"),
+        (".5_", ".5_"),
     ],
 )
 def test_a_word_that_readers_do_not_agree_on_is_written_as_kubectl_reads_it(

@@ -54,7 +54,10 @@ def is_certain(text: str) -> bool:
     """Whether all readers give this unquoted text the same meaning."""
     if text in _UNCERTAIN_WORDS or text in ("=", "<<"):
         return False
-    return not _LIKE_A_NUMBER.fullmatch(text) or any(form.fullmatch(text) for form in _CERTAIN)
+    if any(form.fullmatch(text) for form in _CERTAIN):
+        return True
+    # Some readers drop every underscore first, wherever it stands: "0E0_" is zero for kubectl.
+    return not any(map(_LIKE_A_NUMBER.fullmatch, (text, text.replace("_", ""))))
 
 
 def meaning(text: str) -> Json:
@@ -62,7 +65,7 @@ def meaning(text: str) -> Json:
     for words in (_WORDS, _UNCERTAIN_WORDS):
         if text in words:
             return words[text]
-    number = _number(text.replace("_", ""))
+    number = _number(text.replace("_", "") if text[0] in "+-0123456789" else text)
     return text if number is None else number
 
 
