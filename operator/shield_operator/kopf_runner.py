@@ -5,10 +5,11 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, cast
 
 import kopf
 
+from shield_operator import names
 from shield_operator.admission import AdmissionServer
 from shield_operator.text import one_line
 
@@ -77,6 +78,8 @@ class KopfRunner:
         tasks = await kopf.spawn_tasks(
             registry=self._registry(),
             settings=self._settings(),
+            # Else Kopf asks for the user's name, and a container's user is often a bare number.
+            identity=_IDENTITY,
             standalone=True,
             clusterwide=True,
         )
@@ -105,6 +108,10 @@ class KopfRunner:
         settings.networking.error_backoffs = _Backoffs()
         settings.process.ultimate_exiting_timeout = None  # it would kill us after a restart of Kopf
         return settings
+
+
+_IDENTITY: Final = cast("Any", names.OPERATOR)  # Kopf does not export its type
+"""What Kopf's replicas would know each other by, if they were to; `leader.py` does that."""
 
 
 class _Backoffs:
