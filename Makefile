@@ -7,7 +7,7 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test test-faults soak bench lint types controlplane manifests crd lock clean
+.PHONY: help setup demo test test-faults e2e image test-versions soak bench lint types controlplane manifests crd lock clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,12 +74,14 @@ class _Program:
         return ("-trimpath", "-ldflags", link)
 
 
-_ETCD_PROGRAM = _Program("etcd", _ETCD, _ETCD)
-_APISERVER, _CONTROLLER_MANAGER, _KUBECTL = (
-    _Program(name, f"{_KUBERNETES}/cmd/{name}", _KUBERNETES)
-    for name in ("kube-apiserver", "kube-controller-manager", "kubectl")
-)
-_PROGRAMS = (_ETCD_PROGRAM, _APISERVER, _CONTROLLER_MANAGER, _KUBECTL)
+_CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+_NODES = ("kube-scheduler", "kubelet", "kube-proxy")
+_PROGRAMS = {
+    name: _Program(name, _ETCD, _ETCD)
+    if name == "etcd"
+    else _Program(name, f"{_KUBERNETES}/cmd/{name}", _KUBERNETES)
+    for name in (*_CONTROL_PLANE, *_NODES)
+}
 
 
 def to_stderr(line: str) -> None:
@@ -88,46 +90,57 @@ def to_stderr(line: str) -> None:
 
 
 def ensure(progress: Progress = to_stderr) -> Binaries:
-    """Return the programs, building the missing ones: minutes once, milliseconds after that.
+    """Return the control plane's programs, as `ensure_programs` does.
+
+    Raises:
+        BuildError: Go is missing or failed, or KUBEBUILDER_ASSETS names no folder.
+    """
+    paths = ensure_programs(_CONTROL_PLANE, progress)
+    return Binaries(
+        etcd=paths["etcd"],
+        kube_apiserver=paths["kube-apiserver"],
+        kube_controller_manager=paths["kube-controller-manager"],
+        kubectl=paths["kubectl"],
+    )
+
+
+def ensure_programs(names: Collection[str], progress: Progress = to_stderr) -> Mapping[str, Path]:
+    """Return programs by name, building the missing ones: minutes once, milliseconds after that.
 
     Concurrent callers, of this process or of others, build once: the second waits for the first.
 
     Args:
+        names: such as `kubelet`; the control plane's and the nodes'.
         progress: takes one line about every ten seconds of building or waiting.
 
     Raises:
         BuildError: Go is missing or failed, or KUBEBUILDER_ASSETS names no folder.
     """
     cache = _cache_directory()
-    paths = {program: cache / program.name for program in _PROGRAMS} | _in_assets()
+    in_assets = _in_assets()
+    paths = {name: in_assets.get(name, cache / name) for name in names}
 
-    def missing() -> list[_Program]:
-        return [program for program, path in paths.items() if not path.exists()]
+    def missing() -> list[str]:
+        return [name for name, path in paths.items() if not path.exists()]
 
     if missing():
         go = shutil.which("go")
         if go is None:
-            names = ", ".join(program.name for program in missing())
             raise BuildError(
-                f"`go` is not on PATH, and {names} must be built once for the local control plane: "
-                "install Go (https://go.dev/doc/install), or set KUBEBUILDER_ASSETS to a folder "
-                "that has them."
+                f"`go` is not on PATH, and {', '.join(missing())} must be built once for the local "
+                "control plane: install Go (https://go.dev/doc/install), or set KUBEBUILDER_ASSETS "
+                "to a folder that has them."
             )
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(cache, progress):
             for unfinished in cache.glob(".building-*"):  # of a build that was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
-            for program in missing():
-                _build(program, go=go, directory=cache, progress=progress)
-    return Binaries(
-        etcd=paths[_ETCD_PROGRAM],
-        kube_apiserver=paths[_APISERVER],
-        kube_controller_manager=paths[_CONTROLLER_MANAGER],
-        kubectl=paths[_KUBECTL],
-    )
+            for name in missing():
+                _build(_PROGRAMS[name], go=go, directory=cache, progress=progress)
+    return paths
 
 
-def _in_assets() -> dict[_Program, Path]:
+def _in_assets() -> dict[str, Path]:
     """Return the programs that the user's KUBEBUILDER_ASSETS folder has."""
     variable = os.environ.get("KUBEBUILDER_ASSETS")
     if not variable:
@@ -138,8 +151,8 @@ def _in_assets() -> dict[_Program, Path]:
             f"KUBEBUILDER_ASSETS is set to {folder}, which is no folder: unset it, or set it to "
             "the folder that `setup-envtest use -p path` prints."
         )
-    found = {program: folder / program.name for program in _PROGRAMS}
-    return {program: path for program, path in found.items() if os.access(path, os.X_OK)}
+    found = {name: folder / name for name in _PROGRAMS}
+    return {name: path for name, path in found.items() if os.access(path, os.X_OK)}
 
 
 def _cache_directory() -> Path:
@@ -147,7 +160,7 @@ def _cache_directory() -> Path:
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
         digest.update((_SOURCE / name).read_bytes())
-    for program in _PROGRAMS:
+    for program in _PROGRAMS.values():
         digest.update("\0".join((program.package, *program.flags)).encode())
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = f"{_version(_KUBERNETES)}-{digest.hexdigest()[:12]}"
