@@ -7,7 +7,7 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test test-faults e2e image test-versions soak bench lint types controlplane manifests crd lock clean
+.PHONY: help setup demo test test-faults e2e image soak bench lint types controlplane manifests crd lock clean
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,12 @@ demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it
 
 test: lint types controlplane  ## everything that needs neither root nor a cluster
 	$(BIN)/python -m pytest
+
+e2e: setup  ## as root: the image, the manifest and the real proxy in a real cluster of one node
+	@PYTHONPATH=operator:hack:tests $(BIN)/python -m e2e
+
+image: setup  ## the operator's image, built by docker, podman or buildah
+	@$(BIN)/python hack/image.py
 
 bench: setup  ## how long a decision takes, by configs and by the size of the pod
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/selection.py
