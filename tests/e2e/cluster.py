@@ -58,9 +58,7 @@ class Cluster:
     def rolled_out(self, workload: str, namespace: str) -> None:
         """Wait until all of a workload's pods are new and ready."""
         with self._explained(namespace):
-            self.kubectl(
-                "rollout", "status", workload, f"--namespace={namespace}", "--timeout=90s"
-            )
+            self.kubectl("rollout", "status", workload, f"--namespace={namespace}", "--timeout=90s")
 
     def wait(self, condition: str, what: str, namespace: str) -> None:
         """``kubectl wait --for``."""

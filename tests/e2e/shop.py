@@ -62,6 +62,4 @@ class Shop:
     def clear(self) -> None:
         """Delete its workloads, without waiting for their pods."""
         kinds = "deployments,statefulsets,daemonsets,jobs,cronjobs,pods"
-        self.cluster.kubectl(
-            "delete", kinds, "--all", "--wait=false", f"--namespace={self.name}"
-        )
+        self.cluster.kubectl("delete", kinds, "--all", "--wait=false", f"--namespace={self.name}")

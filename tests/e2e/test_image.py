@@ -14,9 +14,14 @@ MEBIBYTE = 1 << 20
 
 
 def configuration(node: Node) -> Any:
+    def read(archive: tarfile.TarFile, name: str) -> Any:
+        file = archive.extractfile(name)
+        assert file is not None
+        return json.load(file)
+
     with tarfile.open(node.archives[IMAGE]) as archive:
-        (manifest,) = json.load(archive.extractfile("manifest.json") or ())
-        return json.load(archive.extractfile(manifest["Config"]) or ())
+        (manifest,) = read(archive, "manifest.json")
+        return read(archive, manifest["Config"])
 
 
 def inside(cluster: Cluster, *command: str) -> str:
@@ -37,7 +42,8 @@ def test_it_is_little_more_than_python(node: Node) -> None:
 
 
 def test_it_has_no_build_tools(cluster: Cluster) -> None:
-    program = "import shutil; print([n for n in ('pip', 'pip3', 'cc', 'gcc', 'make') if shutil.which(n)])"
+    tools = ("pip", "pip3", "cc", "gcc", "make")
+    program = f"import shutil; print([name for name in {tools} if shutil.which(name)])"
     assert inside(cluster, "python3", "-c", program).strip() == "[]"
     shield_operator = "/opt/shield-operator/bin/python"
     program = "import importlib.util as u; print(u.find_spec('pip'), u.find_spec('setuptools'))"

@@ -88,9 +88,7 @@ def test_a_cron_jobs_job_completes(own: Shop) -> None:
             "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": template}},
         }
     )
-    own.cluster.kubectl(
-        "create", "job", "now", "--from=cronjob/nightly", f"--namespace={own.name}"
-    )
+    own.cluster.kubectl("create", "job", "now", "--from=cronjob/nightly", f"--namespace={own.name}")
     own.cluster.wait("condition=Complete", "job/now", own.name)
     assert own.cluster.kubectl("logs", "job/now", f"--namespace={own.name}").startswith("You said")
 
@@ -108,9 +106,7 @@ def test_the_applications_own_init_container_reaches_the_proxy(own: Shop) -> Non
         "logs", pod["metadata"]["name"], "--container=migrate", f"--namespace={own.name}"
     )
     assert logs.startswith("You said")
-    (status,) = [
-        one for one in pod["status"]["initContainerStatuses"] if one["name"] == "migrate"
-    ]
+    (status,) = [one for one in pod["status"]["initContainerStatuses"] if one["name"] == "migrate"]
     assert status["restartCount"] == 0
 
 

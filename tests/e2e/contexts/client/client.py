@@ -1,8 +1,8 @@
 """A small application: sends prompts to wherever OPENAI_BASE_URL says, or waits to be asked to.
 
-    client.py                     wait
-    client.py PROMPT              send it, print the answer; status 1 when there is none
-    client.py PROMPT WRONG_KEY    with this key instead of OPENAI_API_KEY
+client.py                     wait
+client.py PROMPT              send it, print the answer; status 1 when there is none
+client.py PROMPT WRONG_KEY    with this key instead of OPENAI_API_KEY
 """
 
 import json

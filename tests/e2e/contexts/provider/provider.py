@@ -1,7 +1,7 @@
 """A stand-in for an LLM provider: answers every prompt with the prompt, and tells what it was sent.
 
-    POST /v1/chat/completions   an answer that repeats the last message
-    GET  /requests              what reached it: [{"path": …, "authorization": …, "body": …}, …]
+POST /v1/chat/completions   an answer that repeats the last message
+GET  /requests              what reached it: [{"path": …, "authorization": …, "body": …}, …]
 """
 
 import json
