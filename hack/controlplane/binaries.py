@@ -1,6 +1,6 @@
 """The control plane's programs: found where the user has them, or built once.
 
-The versions are those of `go.mod` in this folder. A build lands in
+The versions are those of `go.mod` in this folder, or others on demand (`pins`). A build lands in
 
     ${XDG_CACHE_HOME:-~/.cache}/llm-shield-operator/controlplane/<version>-<digest>/
 
@@ -15,7 +15,6 @@ import fcntl
 import hashlib
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -25,10 +24,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from controlplane import pins
 from controlplane.errors import BuildError, tail
 
-_SOURCE = Path(__file__).parent
-_KUBERNETES = "k8s.io/kubernetes"
 _ETCD = "go.etcd.io/etcd/server/v3"
 _PROGRESS_SECONDS = 10
 _LOCK_POLL_SECONDS = 0.2
@@ -56,22 +54,39 @@ class _Program:
 
     @property
     def title(self) -> str:
-        return f"{self.name} {_version(self.module)}"
+        return f"{self.name} {pins.version(self.module, self.source)}"
 
     @property
-    def flags(self) -> tuple[str, ...]:
-        """Flags of `go build`; without the `-X` a server would call itself v0.0.0."""
-        link = "-s -w"
-        if self.module == _KUBERNETES:
-            version = _version(_KUBERNETES)
-            major, minor, _ = version.split(".", 2)
-            variables = "k8s.io/component-base/version"
-            link += (
-                f" -X {variables}.gitVersion=v{version}"
-                f" -X {variables}.gitMajor={major}"
-                f" -X {variables}.gitMinor={minor}"
-            )
-        return ("-trimpath", "-ldflags", link)
+    def source(self) -> Path:
+        """The folder of its `go.mod`."""
+        return pins.source(self.name)
+
+    @property
+    def directory(self) -> Path:
+        """The folder for exactly these pins and flags; it need not exist yet."""
+        digest = hashlib.sha256()
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.source / name).read_bytes())
+        for program in _PROGRAMS.values():
+            flags = _flags(program.module, self.source)
+            digest.update("\0".join((program.package, *flags)).encode())
+        name = f"{pins.version(pins.KUBERNETES, self.source)}-{digest.hexdigest()[:12]}"
+        return pins.cache() / name
+
+
+def _flags(module: str, source: Path) -> tuple[str, ...]:
+    """Flags of `go build`; without the `-X` a server would call itself v0.0.0."""
+    link = "-s -w"
+    if module == pins.KUBERNETES:
+        version = pins.version(module, source)
+        major, minor, _ = version.split(".", 2)
+        variables = "k8s.io/component-base/version"
+        link += (
+            f" -X {variables}.gitVersion=v{version}"
+            f" -X {variables}.gitMajor={major}"
+            f" -X {variables}.gitMinor={minor}"
+        )
+    return ("-trimpath", "-ldflags", link)
 
 
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
@@ -79,7 +94,7 @@ _NODES = ("kube-scheduler", "kubelet", "kube-proxy")
 _PROGRAMS = {
     name: _Program(name, _ETCD, _ETCD)
     if name == "etcd"
-    else _Program(name, f"{_KUBERNETES}/cmd/{name}", _KUBERNETES)
+    else _Program(name, f"{pins.KUBERNETES}/cmd/{name}", pins.KUBERNETES)
     for name in (*_CONTROL_PLANE, *_NODES)
 }
 
@@ -116,9 +131,8 @@ def ensure_programs(names: Collection[str], progress: Progress = to_stderr) -> M
     Raises:
         BuildError: Go is missing or failed, or KUBEBUILDER_ASSETS names no folder.
     """
-    cache = _cache_directory()
     in_assets = _in_assets()
-    paths = {name: in_assets.get(name, cache / name) for name in names}
+    paths = {name: in_assets.get(name) or _PROGRAMS[name].directory / name for name in names}
 
     def missing() -> list[str]:
         return [name for name, path in paths.items() if not path.exists()]
@@ -131,12 +145,12 @@ def ensure_programs(names: Collection[str], progress: Progress = to_stderr) -> M
                 "control plane: install Go (https://go.dev/doc/install), or set KUBEBUILDER_ASSETS "
                 "to a folder that has them."
             )
-        cache.mkdir(parents=True, exist_ok=True)
-        with _lock(cache, progress):
-            for unfinished in cache.glob(".building-*"):  # of a build that was killed
+        pins.cache().mkdir(parents=True, exist_ok=True)
+        with _lock(pins.cache(), progress):
+            for unfinished in pins.cache().glob("*/.building-*"):  # of a build that was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
             for name in missing():
-                _build(_PROGRAMS[name], go=go, directory=cache, progress=progress)
+                _build(_PROGRAMS[name], go=go, progress=progress)
     return paths
 
 
@@ -153,27 +167,6 @@ def _in_assets() -> dict[str, Path]:
         )
     found = {name: folder / name for name in _PROGRAMS}
     return {name: path for name, path in found.items() if os.access(path, os.X_OK)}
-
-
-def _cache_directory() -> Path:
-    """Return the folder of exactly these pins and flags; it need not exist yet."""
-    digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
-        digest.update((_SOURCE / name).read_bytes())
-    for program in _PROGRAMS.values():
-        digest.update("\0".join((program.package, *program.flags)).encode())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = f"{_version(_KUBERNETES)}-{digest.hexdigest()[:12]}"
-    return root.absolute() / "llm-shield-operator" / "controlplane" / name
-
-
-def _version(module: str) -> str:
-    """Return the version, without its "v", at which `go.mod` requires a module."""
-    text = (_SOURCE / "go.mod").read_text()
-    match = re.search(rf"^\s*(?:require\s+)?{re.escape(module)} v(\S+)", text, re.MULTILINE)
-    if match is None:
-        raise BuildError(f"{_SOURCE / 'go.mod'} requires no {module}: add it there.")
-    return match[1]
 
 
 @contextlib.contextmanager
@@ -195,15 +188,18 @@ def _lock(directory: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _build(program: _Program, *, go: str, directory: Path, progress: Progress) -> None:
+def _build(program: _Program, *, go: str, progress: Progress) -> None:
     """Build one program beside its place and move it there, so that a file there is complete."""
     begin = time.monotonic()
+    directory = program.directory
+    directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=directory) as scratch:
         listed = _go(
             [go, "list", "-mod=readonly", "-deps", program.package],
             action=f"listing the packages of {program.title}",
             describe=lambda log: f"{log.count('go: downloading ')} modules downloaded",
             progress=progress,
+            source=program.source,
             scratch=Path(scratch),
         )
         packages = frozenset(listed.split())
@@ -221,7 +217,7 @@ def _build(program: _Program, *, go: str, directory: Path, progress: Progress) -
                 "build",
                 "-mod=readonly",
                 "-v",
-                *program.flags,
+                *_flags(program.module, program.source),
                 "-o",
                 str(output),
                 program.package,
@@ -229,6 +225,7 @@ def _build(program: _Program, *, go: str, directory: Path, progress: Progress) -
             action=f"building {program.title}",
             describe=compiled,
             progress=progress,
+            source=program.source,
             scratch=Path(scratch),
         )
         output.replace(directory / program.name)
@@ -241,15 +238,17 @@ def _go(
     action: str,
     describe: Callable[[str], str],
     progress: Progress,
+    source: Path,
     scratch: Path,
 ) -> str:
-    """Run Go in this folder with progress and return its standard output.
+    """Run Go in a folder with progress and return its standard output.
 
     Args:
         command: the Go command.
         action: what it does, in words.
         describe: how far it is, told from its standard error so far.
         progress: takes a line of both about every ten seconds.
+        source: that folder, with its `go.mod`.
         scratch: a folder for its output.
     """
     # A program with cgo would need a C compiler and its libraries; a go.work is not ours to follow.
@@ -259,7 +258,7 @@ def _go(
         output.open("w") as stdout,
         log.open("w") as stderr,
         subprocess.Popen(
-            command, cwd=_SOURCE, env=environment, stdout=stdout, stderr=stderr
+            command, cwd=source, env=environment, stdout=stdout, stderr=stderr
         ) as process,
     ):
         try:
