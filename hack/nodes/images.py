@@ -23,6 +23,9 @@ _SUITE = "trixie"
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info")
 """What Debian's own slim images leave out too."""
 
+_MANY = 100
+"""Images and layers that are kept for the next build; some thirty are needed."""
+
 _PAUSE = """\
 // Holds a pod's namespaces until it is told to end.
 package main
@@ -68,6 +71,8 @@ def prepare(images: Sequence[Image], progress: Callable[[str], None]) -> dict[st
     if not _image_id(PAUSE_IMAGE):
         progress(f"making {PAUSE_IMAGE}")
         _make_pause()
+    if len(_buildah("images", "--all", "--quiet").split()) > _MANY:  # of earlier versions
+        _buildah("rmi", "--prune", "--force")
     for one in images:
         progress(f"building {one.name}")
         with image.pip_secrets() as secrets:
