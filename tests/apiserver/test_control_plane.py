@@ -156,6 +156,7 @@ class TestEnsure:
     @pytest.fixture(autouse=True)
     def no_assets(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+        monkeypatch.delenv("KUBERNETES_VERSION", raising=False)
 
     def test_a_second_call_is_instantaneous_and_needs_no_go(
         self, monkeypatch: pytest.MonkeyPatch
