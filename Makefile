@@ -3,14 +3,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PROXY := tests/e2e/contexts/proxy
+VERSIONS := 1.30.14 1.37.2
 COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test test-faults soak bench lint types controlplane manifests crd lock clean
+.PHONY: help setup demo test test-faults test-versions e2e image soak bench lint types controlplane manifests crd lock clean
 
 help:  ## show this
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(VENV)/installed  ## make the virtual environment in .venv, with the console scripts
 
@@ -28,6 +30,12 @@ demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it
 test: lint types controlplane  ## everything that needs neither root nor a cluster
 	$(BIN)/python -m pytest
 
+e2e: setup  ## as root: the image, the manifest and the real proxy in a real cluster of one node
+	@PYTHONPATH=operator:hack:tests $(BIN)/python -m e2e
+
+image: setup  ## the operator's image, built by docker, podman or buildah
+	@$(BIN)/python hack/image.py
+
 bench: setup  ## how long a decision takes, by configs and size of the pod; and a file of manifests
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/selection.py
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/pod_size.py
@@ -38,6 +46,11 @@ test-faults: setup controlplane  ## try every fault on real control planes, and 
 
 soak: setup controlplane  ## 100,000 admissions to one replica: does its memory grow? (minutes)
 	@PYTHONPATH=operator:hack:tests $(BIN)/python -m faults.soak
+
+test-versions: setup  ## the tests against the API server, on the oldest and the newest Kubernetes (long)
+	for version in $(VERSIONS); do \
+		KUBERNETES_VERSION=$$version $(BIN)/python -m pytest tests/apiserver || exit 1; \
+	done
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -59,6 +72,7 @@ lock:  ## resolve the requirements files anew
 	@$(PYTHON) -m venv build/lock
 	@build/lock/bin/pip install --quiet pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --output-file requirements.txt setup.cfg
+	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --output-file $(PROXY)/requirements.txt $(PROXY)/requirements.in
 	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --allow-unsafe --output-file requirements-dev.txt requirements-dev.in
 
 clean:  ## remove what the above made in this folder

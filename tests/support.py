@@ -97,6 +97,20 @@ def wait_reason(control_plane: ControlPlane, namespace: str, name: str, reason: 
     return eventually(look)
 
 
+def sidecar_of(pod: Any) -> Any:
+    """The one sidecar of a pod, wherever it stands."""
+    spec = pod["spec"]
+    containers = [*spec.get("initContainers", []), *spec["containers"]]
+    (found,) = [one for one in containers if one["name"] == "llm-shield-proxy"]
+    return found
+
+
+def has_native_sidecars(control_plane: ControlPlane) -> bool:
+    """Whether the API server's version tells the operator that every kubelet has them."""
+    version = json.loads(control_plane.request("GET", "/version")[1])
+    return (int(version["major"]), int(version["minor"])) >= (1, 32)
+
+
 def counted(operator: OperatorProcess, outcome: str, reason: str = "") -> float:
     """How many admissions ended so."""
     sample = f'llm_shield_admissions_total{{outcome="{outcome}",reason="{reason}"}} '

@@ -1,6 +1,6 @@
 """The control plane's programs: found where the user has them, or built once.
 
-The versions are those of `go.mod` in this folder. A build lands in
+The versions are those of `go.mod` in this folder, or others on demand (`pins`). A build lands in
 
     ${XDG_CACHE_HOME:-~/.cache}/llm-shield-operator/controlplane/<version>-<digest>/
 
@@ -15,20 +15,18 @@ import fcntl
 import hashlib
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from controlplane import pins
 from controlplane.errors import BuildError, tail
 
-_SOURCE = Path(__file__).parent
-_KUBERNETES = "k8s.io/kubernetes"
 _ETCD = "go.etcd.io/etcd/server/v3"
 _PROGRESS_SECONDS = 10
 _LOCK_POLL_SECONDS = 0.2
@@ -56,30 +54,49 @@ class _Program:
 
     @property
     def title(self) -> str:
-        return f"{self.name} {_version(self.module)}"
+        return f"{self.name} {pins.version(self.module, self.source)}"
 
     @property
-    def flags(self) -> tuple[str, ...]:
-        """Flags of `go build`; without the `-X` a server would call itself v0.0.0."""
-        link = "-s -w"
-        if self.module == _KUBERNETES:
-            version = _version(_KUBERNETES)
-            major, minor, _ = version.split(".", 2)
-            variables = "k8s.io/component-base/version"
-            link += (
-                f" -X {variables}.gitVersion=v{version}"
-                f" -X {variables}.gitMajor={major}"
-                f" -X {variables}.gitMinor={minor}"
-            )
-        return ("-trimpath", "-ldflags", link)
+    def source(self) -> Path:
+        """The folder of its `go.mod`."""
+        return pins.source(self.name)
+
+    @property
+    def directory(self) -> Path:
+        """The folder for exactly these pins and flags; it need not exist yet."""
+        digest = hashlib.sha256()
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.source / name).read_bytes())
+        for program in _PROGRAMS.values():
+            flags = _flags(program.module, self.source)
+            digest.update("\0".join((program.package, *flags)).encode())
+        name = f"{pins.version(pins.KUBERNETES, self.source)}-{digest.hexdigest()[:12]}"
+        return pins.cache() / name
 
 
-_ETCD_PROGRAM = _Program("etcd", _ETCD, _ETCD)
-_APISERVER, _CONTROLLER_MANAGER, _KUBECTL = (
-    _Program(name, f"{_KUBERNETES}/cmd/{name}", _KUBERNETES)
-    for name in ("kube-apiserver", "kube-controller-manager", "kubectl")
-)
-_PROGRAMS = (_ETCD_PROGRAM, _APISERVER, _CONTROLLER_MANAGER, _KUBECTL)
+def _flags(module: str, source: Path) -> tuple[str, ...]:
+    """Flags of `go build`; without the `-X` a server would call itself v0.0.0."""
+    link = "-s -w"
+    if module == pins.KUBERNETES:
+        version = pins.version(module, source)
+        major, minor, _ = version.split(".", 2)
+        variables = "k8s.io/component-base/version"
+        link += (
+            f" -X {variables}.gitVersion=v{version}"
+            f" -X {variables}.gitMajor={major}"
+            f" -X {variables}.gitMinor={minor}"
+        )
+    return ("-trimpath", "-ldflags", link)
+
+
+_CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+_NODES = ("kube-scheduler", "kubelet", "kube-proxy")
+_PROGRAMS = {
+    name: _Program(name, _ETCD, _ETCD)
+    if name == "etcd"
+    else _Program(name, f"{pins.KUBERNETES}/cmd/{name}", pins.KUBERNETES)
+    for name in (*_CONTROL_PLANE, *_NODES)
+}
 
 
 def to_stderr(line: str) -> None:
@@ -88,46 +105,56 @@ def to_stderr(line: str) -> None:
 
 
 def ensure(progress: Progress = to_stderr) -> Binaries:
-    """Return the programs, building the missing ones: minutes once, milliseconds after that.
+    """Return the control plane's programs, as `ensure_programs` does.
+
+    Raises:
+        BuildError: Go is missing or failed, or KUBEBUILDER_ASSETS names no folder.
+    """
+    paths = ensure_programs(_CONTROL_PLANE, progress)
+    return Binaries(
+        etcd=paths["etcd"],
+        kube_apiserver=paths["kube-apiserver"],
+        kube_controller_manager=paths["kube-controller-manager"],
+        kubectl=paths["kubectl"],
+    )
+
+
+def ensure_programs(names: Collection[str], progress: Progress = to_stderr) -> Mapping[str, Path]:
+    """Return programs by name, building the missing ones: minutes once, milliseconds after that.
 
     Concurrent callers, of this process or of others, build once: the second waits for the first.
 
     Args:
+        names: such as `kubelet`; the control plane's and the nodes'.
         progress: takes one line about every ten seconds of building or waiting.
 
     Raises:
         BuildError: Go is missing or failed, or KUBEBUILDER_ASSETS names no folder.
     """
-    cache = _cache_directory()
-    paths = {program: cache / program.name for program in _PROGRAMS} | _in_assets()
+    in_assets = _in_assets()
+    paths = {name: in_assets.get(name) or _PROGRAMS[name].directory / name for name in names}
 
-    def missing() -> list[_Program]:
-        return [program for program, path in paths.items() if not path.exists()]
+    def missing() -> list[str]:
+        return [name for name, path in paths.items() if not path.exists()]
 
     if missing():
         go = shutil.which("go")
         if go is None:
-            names = ", ".join(program.name for program in missing())
             raise BuildError(
-                f"`go` is not on PATH, and {names} must be built once for the local control plane: "
-                "install Go (https://go.dev/doc/install), or set KUBEBUILDER_ASSETS to a folder "
-                "that has them."
+                f"`go` is not on PATH, and {', '.join(missing())} must be built once for the local "
+                "control plane: install Go (https://go.dev/doc/install), or set KUBEBUILDER_ASSETS "
+                "to a folder that has them."
             )
-        cache.mkdir(parents=True, exist_ok=True)
-        with _lock(cache, progress):
-            for unfinished in cache.glob(".building-*"):  # of a build that was killed
+        pins.cache().mkdir(parents=True, exist_ok=True)
+        with _lock(pins.cache(), progress):
+            for unfinished in pins.cache().glob("*/.building-*"):  # of a build that was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
-            for program in missing():
-                _build(program, go=go, directory=cache, progress=progress)
-    return Binaries(
-        etcd=paths[_ETCD_PROGRAM],
-        kube_apiserver=paths[_APISERVER],
-        kube_controller_manager=paths[_CONTROLLER_MANAGER],
-        kubectl=paths[_KUBECTL],
-    )
+            for name in missing():
+                _build(_PROGRAMS[name], go=go, progress=progress)
+    return paths
 
 
-def _in_assets() -> dict[_Program, Path]:
+def _in_assets() -> dict[str, Path]:
     """Return the programs that the user's KUBEBUILDER_ASSETS folder has."""
     variable = os.environ.get("KUBEBUILDER_ASSETS")
     if not variable:
@@ -138,29 +165,8 @@ def _in_assets() -> dict[_Program, Path]:
             f"KUBEBUILDER_ASSETS is set to {folder}, which is no folder: unset it, or set it to "
             "the folder that `setup-envtest use -p path` prints."
         )
-    found = {program: folder / program.name for program in _PROGRAMS}
-    return {program: path for program, path in found.items() if os.access(path, os.X_OK)}
-
-
-def _cache_directory() -> Path:
-    """Return the folder of exactly these pins and flags; it need not exist yet."""
-    digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
-        digest.update((_SOURCE / name).read_bytes())
-    for program in _PROGRAMS:
-        digest.update("\0".join((program.package, *program.flags)).encode())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = f"{_version(_KUBERNETES)}-{digest.hexdigest()[:12]}"
-    return root.absolute() / "llm-shield-operator" / "controlplane" / name
-
-
-def _version(module: str) -> str:
-    """Return the version, without its "v", at which `go.mod` requires a module."""
-    text = (_SOURCE / "go.mod").read_text()
-    match = re.search(rf"^\s*(?:require\s+)?{re.escape(module)} v(\S+)", text, re.MULTILINE)
-    if match is None:
-        raise BuildError(f"{_SOURCE / 'go.mod'} requires no {module}: add it there.")
-    return match[1]
+    found = {name: folder / name for name in _PROGRAMS}
+    return {name: path for name, path in found.items() if os.access(path, os.X_OK)}
 
 
 @contextlib.contextmanager
@@ -182,15 +188,18 @@ def _lock(directory: Path, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _build(program: _Program, *, go: str, directory: Path, progress: Progress) -> None:
+def _build(program: _Program, *, go: str, progress: Progress) -> None:
     """Build one program beside its place and move it there, so that a file there is complete."""
     begin = time.monotonic()
+    directory = program.directory
+    directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=directory) as scratch:
         listed = _go(
             [go, "list", "-mod=readonly", "-deps", program.package],
             action=f"listing the packages of {program.title}",
             describe=lambda log: f"{log.count('go: downloading ')} modules downloaded",
             progress=progress,
+            source=program.source,
             scratch=Path(scratch),
         )
         packages = frozenset(listed.split())
@@ -208,7 +217,7 @@ def _build(program: _Program, *, go: str, directory: Path, progress: Progress) -
                 "build",
                 "-mod=readonly",
                 "-v",
-                *program.flags,
+                *_flags(program.module, program.source),
                 "-o",
                 str(output),
                 program.package,
@@ -216,6 +225,7 @@ def _build(program: _Program, *, go: str, directory: Path, progress: Progress) -
             action=f"building {program.title}",
             describe=compiled,
             progress=progress,
+            source=program.source,
             scratch=Path(scratch),
         )
         output.replace(directory / program.name)
@@ -228,15 +238,17 @@ def _go(
     action: str,
     describe: Callable[[str], str],
     progress: Progress,
+    source: Path,
     scratch: Path,
 ) -> str:
-    """Run Go in this folder with progress and return its standard output.
+    """Run Go in a folder with progress and return its standard output.
 
     Args:
         command: the Go command.
         action: what it does, in words.
         describe: how far it is, told from its standard error so far.
         progress: takes a line of both about every ten seconds.
+        source: that folder, with its `go.mod`.
         scratch: a folder for its output.
     """
     # A program with cgo would need a C compiler and its libraries; a go.work is not ours to follow.
@@ -246,7 +258,7 @@ def _go(
         output.open("w") as stdout,
         log.open("w") as stderr,
         subprocess.Popen(
-            command, cwd=_SOURCE, env=environment, stdout=stdout, stderr=stderr
+            command, cwd=source, env=environment, stdout=stdout, stderr=stderr
         ) as process,
     ):
         try:

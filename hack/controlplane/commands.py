@@ -31,15 +31,16 @@ _ETCD = "unix://etcd.sock:0"  # a file of that name in the run's folder; etcd wa
 
 @dataclass(frozen=True)
 class Layout:
-    """Where one run of the control plane has its files and its port."""
+    """Where one run of the control plane has its files, its address and its port."""
 
     directory: Path
     port: int
+    address: str = ADDRESS
 
     @property
     def url(self) -> str:
         """The API server's address."""
-        return f"https://{ADDRESS}:{self.port}"
+        return f"https://{self.address}:{self.port}"
 
     @property
     def ca_file(self) -> Path:
@@ -85,10 +86,10 @@ def apiserver(program: Path, layout: Layout, more: Sequence[str]) -> list[str]:
     return [
         str(program),
         f"--etcd-servers={_ETCD}",
-        f"--bind-address={ADDRESS}",
+        f"--bind-address={layout.address}",
         f"--secure-port={layout.port}",
         "--permit-port-sharing",
-        f"--advertise-address={ADDRESS}",
+        f"--advertise-address={layout.address}",
         # Loopback is refused as the address of the `kubernetes` service; do without.
         "--endpoint-reconciler-type=none",
         f"--cert-dir={layout.certificates}",

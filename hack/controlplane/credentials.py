@@ -33,17 +33,38 @@ def certificate_authority(bundle: str) -> str:
     return begin + bundle.rpartition(begin)[2]
 
 
-def kubeconfig(*, url: str, authority: str, user: str, token: str, namespace: str) -> str:
-    """Return a kubeconfig of one user; JSON, which every reader of YAML reads."""
+def kubeconfig(
+    *,
+    url: str,
+    authority: str,
+    user: str,
+    token: str,
+    namespace: str,
+    impersonated: tuple[str, ...] = (),
+) -> str:
+    """Return a kubeconfig of one user; JSON, which every reader of YAML reads.
+
+    Args:
+        url: the API server's address.
+        authority: PEM certificate that it is trusted by.
+        user: the user's name.
+        token: the user's token.
+        namespace: the default one.
+        impersonated: where the token is an administrator's who acts as another: as whom (a name,
+            then groups).
+    """
     name = "local"
     certificate = base64.b64encode(authority.encode()).decode()
     cluster = {"server": url, "certificate-authority-data": certificate}
     context = {"cluster": name, "user": user, "namespace": namespace}
+    who: dict[str, object] = {"token": token}
+    if impersonated:
+        who |= {"as": impersonated[0], "as-groups": list(impersonated[1:])}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": cluster}],
-        "users": [{"name": user, "user": {"token": token}}],
+        "users": [{"name": user, "user": who}],
         "contexts": [{"name": name, "context": context}],
         "current-context": name,
     }

@@ -36,7 +36,7 @@ class ControlPlane:
     """A running control plane, made by `start`; a context manager that stops it.
 
     Attributes:
-        url: the API server's address, https://127.0.0.1:PORT; the same for the whole run.
+        url: the API server's address, such as https://127.0.0.1:PORT; the same for the whole run.
         directory: the run's folder: data, keys, kubeconfigs, and one log file per program.
         ca_file: PEM certificate of the authority that signed the API server's.
         kubectl_path: the kubectl program.
@@ -49,15 +49,17 @@ class ControlPlane:
         *,
         apiserver_args: Sequence[str],
         controllers: Sequence[str],
+        address: str,
         timeout: float,
     ) -> None:
         # Bound here for the whole run, never listening: the API server shares it, and nobody
         # can take it between the choice and the start, nor while the API server is stopped.
         self._reserved = socket.socket()
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._reserved.bind((ADDRESS, 0))
+        self._reserved.bind((address, 0))
         self._layout = layout = Layout(
             directory=Path(tempfile.mkdtemp(prefix="controlplane-")),
+            address=address,
             port=self._reserved.getsockname()[1],
         )
         self.url = layout.url
@@ -84,6 +86,7 @@ class ControlPlane:
         apiserver_args: Sequence[str] = (),
         controllers: Sequence[str] = CONTROLLERS,
         binaries: Binaries | None = None,
+        address: str = ADDRESS,
         timeout: float = 60.0,
     ) -> Self:
         """Start a control plane and return it once it is ready, after about three seconds.
@@ -93,6 +96,7 @@ class ControlPlane:
             controllers: names as of `kube-controller-manager --controllers`; readiness needs
                 `serviceaccount-controller`.
             binaries: the programs; by default `ensure()`, which may build them.
+            address: where the API server listens, as where pods are to reach it.
             timeout: seconds that each program has to become ready.
 
         Raises:
@@ -103,6 +107,7 @@ class ControlPlane:
             binaries or ensure(),
             apiserver_args=apiserver_args,
             controllers=controllers,
+            address=address,
             timeout=timeout,
         )
         atexit.register(control_plane.stop)
@@ -157,7 +162,7 @@ class ControlPlane:
         """
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         connection = http.client.HTTPSConnection(
-            ADDRESS,
+            self._layout.address,
             self._layout.port,
             timeout=timeout,
             context=ssl.create_default_context(cafile=str(self.ca_file)),
@@ -240,6 +245,16 @@ class ControlPlane:
         path = self.directory / f"{namespace}.{service_account}.kubeconfig"
         return self._write_kubeconfig(path, service_account, token, namespace)
 
+    def kubeconfig_as(self, user: str, *groups: str) -> Path:
+        """Return a kubeconfig of a user whom no token names, such as a node: by impersonation.
+
+        Args:
+            user: such as `system:node:worker`.
+            groups: such as `system:nodes`.
+        """
+        path = self.directory / f"{user.replace(':', '.')}.kubeconfig"
+        return self._write_kubeconfig(path, user, self._token, "default", (user, *groups))
+
     def stop_apiserver(self) -> None:
         """Stop the API server only: from now on, connections are refused."""
         processes.stop([self._apiserver], grace=_GRACE_SECONDS)
@@ -304,12 +319,20 @@ class ControlPlane:
         except OSError:
             return False
 
-    def _write_kubeconfig(self, path: Path, user: str, token: str, namespace: str) -> Path:
+    def _write_kubeconfig(
+        self,
+        path: Path,
+        user: str,
+        token: str,
+        namespace: str,
+        impersonated: tuple[str, ...] = (),
+    ) -> Path:
         text = credentials.kubeconfig(
             url=self.url,
             authority=self.ca_file.read_text(),
             user=user,
             token=token,
             namespace=namespace,
+            impersonated=impersonated,
         )
         return credentials.write_private(path, text)

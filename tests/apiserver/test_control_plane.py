@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import controlplane
-from controlplane import BuildError, ControlPlane, KubectlError, ProgramError, ensure
+from controlplane import BuildError, ControlPlane, KubectlError, ProgramError, ensure, pins
 
 HACK = Path(controlplane.__file__).parents[1]
 
@@ -50,10 +50,8 @@ class TestControlPlane:
 
     def test_the_server_says_its_real_version(self, control_plane: ControlPlane) -> None:
         version = json.loads(control_plane.request("GET", "/version")[1])
-        assert (
-            f"k8s.io/kubernetes {version['gitVersion']} "
-            in (HACK / "controlplane" / "go.mod").read_text()
-        )
+        wanted = pins.version(pins.KUBERNETES, pins.source("kube-apiserver"))
+        assert version["gitVersion"] == f"v{wanted}"
 
     def test_a_service_accounts_kubeconfig_has_its_rights_and_no_others(
         self, control_plane: ControlPlane, namespace: str
@@ -158,6 +156,7 @@ class TestEnsure:
     @pytest.fixture(autouse=True)
     def no_assets(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+        monkeypatch.delenv("KUBERNETES_VERSION", raising=False)
 
     def test_a_second_call_is_instantaneous_and_needs_no_go(
         self, monkeypatch: pytest.MonkeyPatch

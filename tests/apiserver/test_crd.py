@@ -366,10 +366,18 @@ def test_the_api_server_has_nothing_against_the_definition(cluster: ControlPlane
 def test_the_committed_definition_is_what_the_generator_makes(control_plane: ControlPlane) -> None:
     document = json.loads(control_plane.kubectl("get", "--raw", "/openapi/v3/api/v1").stdout)
     committed = GENERATED.read_text(encoding="utf-8")
-    served, wanted = document["info"]["version"], kubernetes_version(committed)
-    if served != wanted:
-        pytest.skip(f"generated from Kubernetes {wanted}, and this is {served}")
-    assert render([document]) == committed, "stale: run `python -m crd`"
+    rendered, served = render([document]), document["info"]["version"]
+    assert kubernetes_version(rendered) == served
+    if served == kubernetes_version(committed):
+        assert rendered == committed, "stale: run `python -m crd`"
+    else:  # another version's schemas of core types; the fields of ours are the same
+        assert fields(rendered) == fields(committed)
+
+
+def fields(definition: str) -> set[str]:
+    """The fields of a config's spec, as far as they are ours to define."""
+    (version,) = yaml.safe_load(definition)["spec"]["versions"]
+    return set(version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"])
 
 
 @pytest.mark.parametrize(

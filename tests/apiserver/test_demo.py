@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from controlplane import ControlPlane
 from manifests import ROOT
-from support import eventually
+from support import eventually, has_native_sidecars
 
 DEMO = [sys.executable, str(ROOT / "hack" / "demo.py")]
 
@@ -22,14 +23,18 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("controlplane-")] == []
 
 
-def test_the_demo_shows_what_it_promises(environment: dict[str, str]) -> None:
+def test_the_demo_shows_what_it_promises(
+    environment: dict[str, str], control_plane: ControlPlane
+) -> None:
+    native = "init container  llm-shield-proxy (native sidecar: starts first, runs on)"
+    plain = "container       llm-shield-proxy"
     done = subprocess.run(
         DEMO, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     for line in (
         "shield   True    Accepted   shield-keys",
-        "init container  llm-shield-proxy (native sidecar: starts first, runs on)",
+        native if has_native_sidecars(control_plane) else plain,
         "label           llm-shield.io/injected: true",
         "annotation      llm-shield.io/injected-config: shield-demo/shield",
         "label           llm-shield.io/injection-skipped: host-network",

@@ -18,6 +18,7 @@ from support import (
     WebhookClient,
     apply,
     create_pod,
+    has_native_sidecars,
     holds,
     make_namespace,
     operations,
@@ -38,10 +39,13 @@ class Clusters:
         kind = json.dumps(case.environment, sort_keys=True)
         if kind not in self._prepared:
             cluster = self._default
-            if case.environment:
+            environment = dict(case.environment)
+            if not has_native_sidecars(cluster):  # as the cases expect them, this version told so
+                environment.setdefault("K8S_FEATURE_GATES", "SidecarContainers=true")
+            if environment:
                 cluster = self._exit_stack.enter_context(ControlPlane.start())
                 install(cluster)
-                replica = OperatorProcess(cluster, environment=case.environment)
+                replica = OperatorProcess(cluster, environment=environment)
                 self._exit_stack.enter_context(replica).wait_ready()
             prepare(cluster, [one for one in CASES if one.environment == case.environment])
             self._prepared[kind] = cluster

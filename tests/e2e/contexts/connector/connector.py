@@ -1,0 +1,1 @@
+GREETING = "staged from an image"
