@@ -9,7 +9,7 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test test-faults test-versions e2e image soak bench lint types controlplane manifests crd lock clean
+.PHONY: help setup demo test test-faults test-versions e2e image soak bench lint types controlplane manifests crd docs lock clean
 
 help:  ## show this
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ manifests: setup  ## render manifests/install.yaml from manifests/base and crds
 
 crd: setup  ## render crds/ from hack/crd and the API server's own OpenAPI
 	@$(BIN)/python -m crd
+
+docs: setup  ## write the fields' reference in docs/configure.md from crds/
+	@$(BIN)/python hack/reference.py
 
 lock:  ## resolve the requirements files anew
 	@$(PYTHON) -m venv build/lock

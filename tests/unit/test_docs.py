@@ -1,13 +1,17 @@
 """The documents: complete against the code, and without dead links."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 import examples
+import reference
+from definition import FIELDS
 from faults.catalogue import FAULTS
 from faults.document import DOCUMENT
 from shield_operator import names
@@ -15,17 +19,27 @@ from shield_operator.decision import SkipReason
 from shield_operator.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_NOT_OURS = frozenset({".venv", "build", "dist"})
+DOCUMENTS = sorted(
+    path.relative_to(ROOT)
+    for path in ROOT.rglob("*.md")
+    if not _NOT_OURS & set(path.relative_to(ROOT).parts)
+)
+"""Every one of the repository, wherever it is."""
+
+CONFIGURE = reference.DOCUMENT.read_text(encoding="utf-8")
+WRITTEN_BY_HAND = CONFIGURE.partition(reference.BEGIN)[0]
 
 
-def test_the_readme_lists_every_reason_in_order() -> None:
-    rows = re.findall(r"^\| `([a-z-]+)` \| ", README, re.MULTILINE)
+def test_the_configuration_lists_every_reason_in_order() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| ", WRITTEN_BY_HAND, re.MULTILINE)
     assert rows == [reason.value for reason in SkipReason]
 
 
-def test_the_readme_lists_every_setting_with_its_default() -> None:
-    rows = dict(re.findall(r"^\| `([A-Z0-9_]+)` \| (?:`(.*?)`)? ?\|", README, re.MULTILINE))
+def test_the_configuration_lists_every_setting_with_its_default() -> None:
+    rows = dict(
+        re.findall(r"^\| `([A-Z0-9_]+)` \| (?:`(.*?)`)? ?\|", WRITTEN_BY_HAND, re.MULTILINE)
+    )
     defaults = {}
     for setting in fields(Settings):
         value = getattr(Settings(), setting.name)
@@ -41,17 +55,45 @@ def test_the_reliability_page_has_a_row_for_each_fault_and_the_soaks_figures() -
     assert "MiB for each 100,000 admissions" in text
 
 
-def test_the_readme_names_every_key_that_it_should() -> None:
+def test_the_configuration_names_every_key_that_it_should() -> None:
     ours = {key for name, key in vars(names).items() if name.endswith(("_LABEL", "_ANNOTATION"))}
-    assert {key for key in ours if key.startswith(names.DOMAIN) and key not in README} == set()
+    of_domain = {key for key in ours if key.startswith(names.DOMAIN)}
+    assert {key for key in of_domain if key not in WRITTEN_BY_HAND} == set()
 
 
-def test_the_readmes_config_is_valid_and_makes_a_plan() -> None:
-    (example,) = re.findall(r"```yaml\n(spec:.+?)```", README, re.DOTALL)
-    filled = example.replace("<64 hex digits>", "0" * 64)
-    spec = yaml.safe_load(filled)["spec"]
-    (entry,) = examples.index(examples.config(**spec))
-    assert entry.problems == ()
+def test_the_configuration_has_every_field_as_the_definition_has_it() -> None:
+    assert reference.document(CONFIGURE) == CONFIGURE, "run `make docs`"
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_a_field_is_in_its_objects_table_or_tree(path: str) -> None:
+    fields = CONFIGURE.partition(reference.BEGIN)[2]
+    parent, _, name = path.rpartition(".")
+    while (heading := f"\n### {parent}\n") not in fields:
+        parent = parent.rpartition(".")[0]
+    section = fields.partition(heading)[2].partition("\n### ")[0]
+    assert re.search(rf"^(\| `{name}` \|| *{name}: )", section, re.MULTILINE)
+
+
+def examples_in(document: Path) -> Iterator[Any]:
+    """The specs of the configs that a document shows, its placeholders filled in."""
+    for block in re.findall(r"```yaml\n(.+?)```", document.read_text(encoding="utf-8"), re.DOTALL):
+        for found in yaml.safe_load_all(block.replace("<64 hex digits>", "0" * 64)):
+            if isinstance(found, dict) and (
+                found.keys() == {"spec"} or found.get("kind") == names.KIND
+            ):
+                yield found["spec"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_the_configs_that_documents_show_are_valid_and_make_plans(document: Path) -> None:
+    for spec in examples_in(ROOT / document):
+        (entry,) = examples.index(examples.config(**spec))
+        assert entry.problems == ()
+
+
+def test_the_configuration_shows_a_first_config_and_one_with_everything() -> None:
+    assert len(list(examples_in(reference.DOCUMENT))) == 2
 
 
 CASES = (ROOT / "tests" / "cases.md").read_text(encoding="utf-8")
@@ -82,7 +124,33 @@ def test_a_case_refers_to_what_is_there(reference: str) -> None:
             assert re.search(rf"^(async )?def {test}\(", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_links_lead_somewhere(document: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8"))
-    assert [target for target in targets if not (document.parent / target).exists()] == []
+    links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose(document))
+    assert [link for link in links if not leads_somewhere(document, link)] == []
+
+
+def leads_somewhere(document: Path, link: str) -> bool:
+    """Whether the file is there, in the repository, and has the heading."""
+    path, _, anchor = link.partition("#")
+    target = ROOT / document if not path else (ROOT / document.parent / path).resolve()
+    if not target.exists() or not target.is_relative_to(ROOT):
+        return False
+    return not anchor or anchor in anchors(target.relative_to(ROOT))
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives to a document's headings."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ +(.+?) *$", prose(document), re.MULTILINE):
+        text = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        same = sum(1 for other in found if re.fullmatch(rf"{re.escape(anchor)}(-\d+)?", other))
+        found.add(f"{anchor}-{same}" if anchor in found else anchor)
+    return found
+
+
+def prose(document: Path) -> str:
+    """A document without its blocks of code."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
