@@ -94,6 +94,22 @@ def test_a_skipped_pod_with_the_word_of_its_label(
         assert "Made anew, it would be skipped for the same reason" in text.stdout
 
 
+def test_a_skipped_pod_of_a_controller_whose_config_came_later(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The label that the operator put on the pod is no fault of its template's."""
+    labelled(control_plane, namespace)
+    pod = named_pod("web", owner="ReplicaSet")
+    _, made = create_pod(control_plane, namespace, pod)
+    assert made["metadata"]["labels"]["llm-shield.io/injection-skipped"] == "no-sidecar-config"
+    configured(control_plane, namespace)
+    text = shield("explain", "web", "-n", namespace, kubeconfig=control_plane.kubeconfig)
+    assert text.exit_code == 3
+    assert "When it was created: not injected (no-sidecar-config)" in text.stdout
+    assert "Made anew, it would be injected" in text.stdout
+    assert "remove it from the template" not in text.stdout
+
+
 def test_labelled_too_late(control_plane: ControlPlane, namespace: str) -> None:
     """The webhook never saw the pod; explain says so, why, and what to do; and that helps."""
     configured(control_plane, namespace)

@@ -257,6 +257,7 @@ CALL = 'failed calling webhook "pod.inject.llm-shield.io": failed to call webhoo
         ("context deadline exceeded", "let it reach port 9443"),
         ("net/http: request canceled (Client.Timeout exceeded): timeout", "let it reach port 9443"),
         ('service "llm-shield-operator" not found', "the Service is missing"),
+        ("the server has asked for the client to provide credentials", "presents no token"),
         ("something new", "the operator's log says more"),
     ],
 )

@@ -72,7 +72,7 @@ async def live_subject(
     secrets = await read_secrets(viewer, pod, namespace, around)
     with without_owners(workload):
         explanation = explain(
-            pod,
+            _as_made(pod) if kind is kinds.POD else pod,
             namespace,
             around.namespace_labels,
             secrets,
@@ -111,6 +111,15 @@ async def _live(viewer: Viewer, pod: Json, around: Surroundings) -> tuple[Live, 
     settings = around.installation.settings
     causes = why_bare(pod, around.namespace, webhooks, settings, webhooks_known=known)
     return Live(stamps, standing, causes, way_out.sentence, helps=way_out.helps), notes
+
+
+def _as_made(pod: Json) -> Json:
+    """The pod as its template made it, as far as the operator's own marks on a skipped one go."""
+    if Stamps.of(pod).skipped is None:
+        return pod
+    made = copy.deepcopy(pod)
+    uninject(made, None)
+    return made
 
 
 def _anew(pod: Json, around: Surroundings) -> Explanation | None:

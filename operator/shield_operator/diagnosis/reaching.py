@@ -39,6 +39,8 @@ _ADVICE: Final[Mapping[str, str]] = {
     "connection refused": "nothing listens there: see the check of the replicas",
     "no endpoints available": "no replica is ready: see the check of the replicas",
     "not found": "the Service is missing: kubectl apply -f manifests/install.yaml",
+    "provide credentials": "the API server presents no token that the operator takes: see "
+    "docs/authentication.md",
     "no such host": "the API server does not know the host of WEBHOOK_URL",
     "deadline exceeded": "the API server does not get through: let it reach port 9443 of the "
     "operator's pods (a firewall rule, in private clusters)",
