@@ -77,7 +77,12 @@ def test_a_field_is_in_its_objects_table_or_tree(path: str) -> None:
 
 def examples_in(document: Path) -> Iterator[Any]:
     """The specs of the configs that a document shows, its placeholders filled in."""
-    for block in re.findall(r"```yaml\n(.+?)```", document.read_text(encoding="utf-8"), re.DOTALL):
+    text = document.read_text(encoding="utf-8")
+    blocks = [
+        *re.findall(r"```yaml\n(.+?)```", text, re.DOTALL),
+        *re.findall(r"<<'EOF'\n(.+?)\nEOF\n", text, re.DOTALL),
+    ]
+    for block in blocks:
         for found in yaml.safe_load_all(block.replace("<64 hex digits>", "0" * 64)):
             if isinstance(found, dict) and (
                 found.keys() == {"spec"} or found.get("kind") == names.KIND
@@ -92,8 +97,11 @@ def test_the_configs_that_documents_show_are_valid_and_make_plans(document: Path
         assert entry.problems == ()
 
 
-def test_the_configuration_shows_a_first_config_and_one_with_everything() -> None:
-    assert len(list(examples_in(reference.DOCUMENT))) == 2
+@pytest.mark.parametrize(
+    ("document", "configs"), [("README.md", 1), ("docs/configure.md", 2), ("docs/migrating.md", 1)]
+)
+def test_a_document_shows_configs(document: str, configs: int) -> None:
+    assert len(list(examples_in(ROOT / document))) == configs
 
 
 CASES = (ROOT / "tests" / "cases.md").read_text(encoding="utf-8")

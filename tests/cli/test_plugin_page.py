@@ -1,4 +1,4 @@
-"""The README's transcript of commands about manifests is what they print."""
+"""The plugin page's transcript of commands about manifests is what they print."""
 
 import os
 import re
@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "readme"
-README = Path(__file__).resolve().parents[2] / "README.md"
+FOLDER = Path(__file__).parent / "plugin_page"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugin.md"
 
 
 def test_the_transcript_is_real(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
-    section = README.read_text(encoding="utf-8").partition("### Manifests before")[2]
+    section = PAGE.read_text(encoding="utf-8").partition("## Manifests before")[2]
     found = re.search(r"```console\n(.+?)```", section, re.DOTALL)
     assert found
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
