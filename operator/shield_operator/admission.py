@@ -15,7 +15,8 @@ docs/adr/0004-what-a-failure-answers.md):
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -223,7 +224,9 @@ class AdmissionServer(kopf.WebhookServer):
         if self._state.draining:
             response.force_close()
         if connection is not None:
+                begin = time.perf_counter()
             connection.answered()
+                self._metrics.admission_duration.observe(time.perf_counter() - begin)
         return response
 
     async def _respond(self, content: bytes) -> web.Response:
@@ -280,7 +283,7 @@ class AdmissionServer(kopf.WebhookServer):
         return response
 
     def _count(self, outcome: str, reason: str = "") -> None:
-        self._metrics.admissions.labels(outcome, reason).inc()
+        self._metrics.admission(outcome, reason)
 
 
 async def _read(request: web.Request, body: Body) -> None:

@@ -88,6 +88,8 @@ class Operator:
         metrics.certificate_not_after.set_function(self._certificate_not_after)
         self._lookup = SecretLookup(cluster.secret_exists)
         lease = cluster.lease(settings.namespace, names.OPERATOR, identity())
+        metrics.show_configs(self._state.number_of)
+        metrics.watch_age.set_function(self._state.watch.age)
         self._leader = Leader(lease, metrics)
         self._publisher = Publisher(
             cluster, settings, self._state, self._certificate, self._leader.leads

@@ -268,10 +268,12 @@ class Cluster:
         accept: str = _JSON,
     ) -> Json:
         """One call. `what` completes the sentence "cannot …"."""
-        self._metrics.api_requests.labels(method, _resource(path)).inc()
-        with translated(what, _TIMEOUT):
+        with (
+            self._metrics.api_request(method, _resource(path)) as request,
+            translated(what, _TIMEOUT),
+        ):
             async with asyncio.timeout(_TIMEOUT):
-                request = await self._client.param_serialize(
+                serialized = await self._client.param_serialize(
                     method,
                     path,
                     query_params=list((query or {}).items()),
@@ -279,7 +281,8 @@ class Cluster:
                     body=body,
                     auth_settings=["BearerToken"],
                 )
-                response = await self._client.call_api(*request, _request_timeout=_TIMEOUT)
+                response = await self._client.call_api(*serialized, _request_timeout=_TIMEOUT)
+                request.status = response.status
                 content = await response.read()
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             raise error_for(response.status, content, what)
