@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from kubernetes.aio.client import ApiClient
 
-from shield_operator import names, raw
+from shield_operator import kinds, names, raw
 from shield_operator.cluster.credentials import Connection, connection_of, find_configuration
 from shield_operator.cluster.errors import NotFound, Refused, error_for, translated
 from shield_operator.cluster.lease import Lease
@@ -222,6 +222,13 @@ class Cluster:
             f"/{names.PLURAL}/{ref.name}/status"
         )
         return await self._apply(path, body, what=f"write the status of {names.KIND} {ref}")
+
+    # --- Events -----------------------------------------------------------------------------------
+
+    async def create_event(self, namespace: str, event: Json) -> None:
+        """Create a Kubernetes Event."""
+        path = kinds.EVENT.path(_segment(namespace))
+        await self._request("POST", path, body=event, what=f"write an event in {namespace}")
 
     # --- One way for all --------------------------------------------------------------------------
 
