@@ -8,7 +8,7 @@ begins with 1 would miss that one. ``docs/metrics.md`` lists them all, and a tes
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,6 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.metrics_core import Metric
 
 from shield_operator import __version__
 from shield_operator.decision import SkipReason
@@ -63,7 +62,7 @@ class Metrics:
     CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
     def __init__(self) -> None:
-        self._ours = ours = CollectorRegistry()
+        self._registry = ours = CollectorRegistry()
         self.admissions = Counter(
             "llm_shield_admissions",
             "Requests of the API server, by outcome (injected, ignored, skipped, denied, failed, "
@@ -176,10 +175,6 @@ class Metrics:
             labels = (reason.status, reason.value) if reason else (UNKNOWN, UNKNOWN)
             self.configs.labels(*labels).set_function(partial(number, reason))
 
-    def families(self) -> Iterable[Metric]:
-        """The metrics of ours, with all of their present samples."""
-        return self._ours.collect()
-
     def render(self) -> bytes:
         """All of them, as text; and what Prometheus' clients tell of every process."""
-        return generate_latest(self._ours) + generate_latest(self._process)
+        return generate_latest(self._registry) + generate_latest(self._process)
