@@ -69,7 +69,7 @@ class Event:
         return {
             "apiVersion": f"{kinds.EVENT.group}/{kinds.EVENT.version}",
             "kind": kinds.EVENT.kind,
-            "metadata": {"namespace": about.namespace, "generateName": f"{names.OPERATOR}."},
+            "metadata": {"namespace": about.namespace, "generateName": f"{names.OPERATOR}-"},
             "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": f"{names.DOMAIN}/{names.OPERATOR}",
             "reportingInstance": instance[:128],

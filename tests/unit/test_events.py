@@ -44,7 +44,7 @@ def test_a_skipped_pod_is_told_of_on_its_controller_in_the_sentence_of_the_pod()
     assert event.manifest("me", NOW) == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"namespace": "shop", "generateName": "llm-shield-operator."},
+        "metadata": {"namespace": "shop", "generateName": "llm-shield-operator-"},
         "eventTime": "2026-11-29T12:00:00.000005Z",
         "reportingController": "llm-shield.io/llm-shield-operator",
         "reportingInstance": "me",
