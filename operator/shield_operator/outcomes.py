@@ -46,7 +46,7 @@ class Outcomes:
         self._allowance = Allowance(BURST, A_SECOND, clock())
 
     def note(self, review: Review, outcome: str, reason: str, sentence: str) -> None:
-        """A pod was answered for.
+        """A pod was answered for. Never raises: whatever is wrong here, the answer stands.
 
         Args:
             review: the question.
@@ -54,6 +54,12 @@ class Outcomes:
             reason: why it was skipped or denied, else nothing.
             sentence: the same as a sentence.
         """
+        try:
+            self._note(review, outcome, reason, sentence)
+        except Exception:
+            logger.exception("%s: a bug while its outcome was told", review)
+
+    def _note(self, review: Review, outcome: str, reason: str, sentence: str) -> None:
         if logger.isEnabledFor(logging.DEBUG):
             fields = _fields(review, (outcome, reason))
             logger.debug("%s: %s %s", review, outcome, reason, extra=fields)

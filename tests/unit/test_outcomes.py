@@ -127,5 +127,17 @@ def test_lines_carry_their_parts_as_fields(told: Told, caplog: pytest.LogCapture
 def test_an_injected_pod_costs_no_look_at_its_owners(
     told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcomes, "owner_of", lambda *_: 1 / 0)
+    looks: list[object] = []
+    monkeypatch.setattr(outcomes, "owner_of", lambda *given: looks.append(given))
     told.outcomes.note(review(), *INJECTED)
+    assert looks == []
+    told.outcomes.note(review(), *SKIPPED)
+    assert len(looks) == 1
+
+
+def test_a_bug_does_not_spoil_the_answer(
+    told: Told, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(outcomes, "owner_of", lambda *_: 1 / 0)
+    told.outcomes.note(review(), *SKIPPED)
+    assert "pod shop/web-…: a bug while its outcome was told" in caplog.text
