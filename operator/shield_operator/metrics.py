@@ -8,7 +8,7 @@ begins with 1 would miss that one. ``docs/metrics.md`` lists them all, and a tes
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -151,6 +151,7 @@ class Metrics:
             registry=ours,
         )
         self.watch_age.set(math.nan)
+        self._shown: dict[Gauge, frozenset[tuple[str, ...]]] = {}
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
 
@@ -174,6 +175,17 @@ class Metrics:
         for reason in (*ReadyReason, None):
             labels = (reason.status, reason.value) if reason else (UNKNOWN, UNKNOWN)
             self.configs.labels(*labels).set_function(partial(number, reason))
+
+    def show(self, gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
+        """Give a gauge these series, by their labels, and no others.
+
+        New ones come before old ones go, so that a scrape meanwhile misses none that stays.
+        """
+        for labels, value in values.items():
+            gauge.labels(*labels).set(value)
+        for labels in self._shown.get(gauge, frozenset()) - values.keys():
+            gauge.remove(*labels)
+        self._shown[gauge] = frozenset(values)
 
     def render(self) -> bytes:
         """All of them, as text; and what Prometheus' clients tell of every process."""

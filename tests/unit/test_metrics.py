@@ -95,6 +95,28 @@ def test_configs_are_looked_up_at_each_scrape() -> None:
     }
 
 
+def test_series_that_are_gone_are_not_shown_and_those_that_stay_never_vanish() -> None:
+    metrics = Metrics()
+    metrics.show(metrics.pods, {("shop/a", "injected"): 1, ("shop/b", "injected"): 2})
+    seen = []
+    labels = metrics.pods.labels
+
+    def looked_at(*given: str) -> Any:
+        seen.append(samples(metrics, "llm_shield_pods").keys())
+        return labels(*given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(metrics.pods, "labels", looked_at)
+        metrics.show(metrics.pods, {("shop/b", "injected"): 3, ("shop/c", "injected"): 4})
+    assert all('config="shop/b",state="injected"' in series for series in seen)
+    assert samples(metrics, "llm_shield_pods") == {
+        'config="shop/b",state="injected"': 3,
+        'config="shop/c",state="injected"': 4,
+    }
+    metrics.show(metrics.pods, {})
+    assert samples(metrics, "llm_shield_pods") == {}
+
+
 def test_a_request_is_counted_with_the_status_of_its_answer() -> None:
     metrics = Metrics()
     with metrics.api_request("PATCH", "secrets") as request:
