@@ -1,5 +1,6 @@
 """The plain HTTP port: ``/livez``, ``/readyz`` and ``/metrics``."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -38,9 +39,12 @@ async def serve_health(
     async def readyz(_: web.Request) -> web.Response:
         return _verdict(not_ready())
 
+    one_at_a_time = asyncio.Lock()
+
     async def scrape(_: web.Request) -> web.Response:
-        headers = {"Content-Type": Metrics.CONTENT_TYPE}
-        return web.Response(body=metrics.render(), headers=headers)
+        async with one_at_a_time:  # in a thread: thousands of configs must not hold admissions up
+            body = await asyncio.to_thread(metrics.render)
+        return web.Response(body=body, headers={"Content-Type": Metrics.CONTENT_TYPE})
 
     app = web.Application()
     app.add_routes(

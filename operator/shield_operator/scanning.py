@@ -43,15 +43,15 @@ class Scanner:
     def forget(self) -> None:
         """Another replica counts from now on."""
         self._state.plans = None
-        self._metrics.pods.clear()
-        self._metrics.skipped_pods.clear()
+        self._metrics.show(self._metrics.pods, {})
+        self._metrics.show(self._metrics.skipped_pods, {})
 
     def _show(self, tally: Tally) -> None:
-        self._metrics.pods.clear()
+        numbers: dict[tuple[str, ...], float] = {}
         for config, counts in tally.counts().items():
-            self._metrics.pods.labels(config, "injected").set(counts.injected)
+            numbers[config, "injected"] = counts.injected
             if counts.outdated is not None:
-                self._metrics.pods.labels(config, "outdated").set(counts.outdated)
-        self._metrics.skipped_pods.clear()
-        for reason, number in tally.skipped.items():
-            self._metrics.skipped_pods.labels(reason).set(number)
+                numbers[config, "outdated"] = counts.outdated
+        self._metrics.show(self._metrics.pods, numbers)
+        skipped: dict[tuple[str, ...], float] = {(k,): n for k, n in tally.skipped.items()}
+        self._metrics.show(self._metrics.skipped_pods, skipped)

@@ -5,10 +5,11 @@ from typing import Any
 import yaml
 
 from controlplane import ControlPlane
+from localoperator import install
 from manifests import INSTALL, KUSTOMIZATION, ROOT, render
 from shield_operator import __version__, names
 from shield_operator.settings import Settings
-from support import eventually
+from support import create, eventually
 
 
 def installed(kind: str, name: str = names.OPERATOR) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def test_kustomize_builds_the_same(control_plane: ControlPlane) -> None:
 def test_every_rule_has_its_reason_beside_it() -> None:
     lines = (ROOT / "manifests" / "base" / "rbac.yaml").read_text(encoding="utf-8").splitlines()
     rules = [number for number, line in enumerate(lines) if line.startswith("  - apiGroups:")]
-    assert len(rules) == 12
+    assert len(rules) == 13
     assert all(lines[number - 1].startswith("  # ") for number in rules)
 
 
@@ -47,10 +48,46 @@ def test_no_rule_is_wider_than_it_must_be() -> None:
                 assert "patch" not in rule["verbs"] or "resourceNames" in rule
 
 
+def test_who_may_edit_or_view_a_namespace_may_do_so_with_its_configs(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Without a grant of the cluster's administrator."""
+    install(control_plane)
+    for role in ("view", "edit", "admin"):
+        user = f"{role}-of-{namespace}"
+        options = (f"--clusterrole={role}", f"--user={user}", f"--namespace={namespace}")
+        control_plane.kubectl("create", "rolebinding", role, *options)
+
+    def may(role: str, verb: str, resource: str = names.PLURAL, where: str = namespace) -> bool:
+        spec = {
+            "user": f"{role}-of-{namespace}",
+            "resourceAttributes": {
+                "verb": verb,
+                "group": names.API_GROUP,
+                "resource": resource.partition("/")[0],
+                "subresource": resource.partition("/")[2],
+                "namespace": where,
+            },
+        }
+        review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return bool(create(control_plane, review, {"spec": spec})["status"]["allowed"])
+
+    reading = ("get", "list", "watch")
+    writing = ("create", "update", "patch", "delete", "deletecollection")
+    eventually(lambda: may("view", "get") and may("edit", "create") and may("admin", "create"))
+    assert all(may(role, verb) for role in ("view", "edit", "admin") for verb in reading)
+    assert all(may(role, verb) for role in ("edit", "admin") for verb in writing)
+    assert not any(may("view", verb) for verb in writing)
+    assert not any(may(role, "patch", f"{names.PLURAL}/status") for role in ("edit", "admin"))
+    assert not may("admin", "get", where="default")
+
+
 def test_names_and_version_agree_with_the_code() -> None:
     assert installed("Namespace", names.OPERATOR_NAMESPACE)
     for kind in ("Deployment", "Service", "ServiceAccount", "ClusterRole", "PodDisruptionBudget"):
         assert installed(kind)["metadata"]["name"] == names.OPERATOR
+    labels = installed("Deployment")["metadata"]["labels"]
+    assert labels["app.kubernetes.io/version"] == __version__
     (container,) = installed("Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"] == f"{names.OPERATOR}:{__version__}"
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}

@@ -16,6 +16,7 @@ from faults.catalogue import FAULTS
 from faults.document import DOCUMENT
 from shield_operator import names
 from shield_operator.decision import SkipReason
+from shield_operator.events import in_camel_case
 from shield_operator.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +35,12 @@ WRITTEN_BY_HAND = CONFIGURE.partition(reference.BEGIN)[0]
 def test_the_configuration_lists_every_reason_in_order() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| ", WRITTEN_BY_HAND, re.MULTILINE)
     assert rows == [reason.value for reason in SkipReason]
+
+
+def test_the_page_on_events_lists_every_reason_in_order() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^\| the controller of a pod.+?spelling: (.+?) \|", page, re.MULTILINE)
+    assert listed.split(", ") == [f"`{in_camel_case(reason)}`" for reason in SkipReason]
 
 
 def test_the_configuration_lists_every_setting_with_its_default() -> None:

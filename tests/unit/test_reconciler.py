@@ -9,6 +9,7 @@ import pytest
 import examples
 from examples import config
 from shield_operator.cluster import Cluster, Conflict, Forbidden, NotFound, Refused, Unreachable
+from shield_operator.events import Event
 from shield_operator.model import ConfigRef
 from shield_operator.reconciler import Reconciler
 from shield_operator.state import State, config_ref
@@ -211,3 +212,42 @@ def test_a_config_that_changes_during_the_look_is_looked_at_again(
     reconciler.enqueue(ConfigRef("shop", "a"))
     reconcile(reconciler)
     assert cluster.written[3:] == [("a", "SecretNotFound")]
+
+
+def test_what_changes_is_told_and_what_is_written_already_is_not(
+    cluster: Statuses, state: State
+) -> None:
+    """A new leader finds what the last one wrote, and told."""
+    events: list[Event] = []
+
+    def leader() -> Reconciler:
+        found = Reconciler(cast("Cluster", cluster), state, lambda: True, record=events.append)
+        found.enqueue_all()
+        return found
+
+    def told() -> list[tuple[str, str]]:
+        return sorted((event.about.name, event.reason) for event in events)
+
+    reconcile(leader())
+    assert told() == []  # right since their first day
+    cluster.secrets = set()
+    reconcile(leader())
+    assert told() == [(name, "SecretNotFound") for name in "abc"]
+    reconcile(leader())
+    assert len(events) == 3
+    cluster.secrets = {"keys"}
+    reconcile(leader())
+    assert [event.reason for event in events[3:]] == ["Accepted"] * 3
+
+
+def test_a_status_that_could_not_be_written_is_not_told(cluster: Statuses, state: State) -> None:
+    events: list[Event] = []
+    cluster.secrets = set()
+    cluster.failures["a"] = [Conflict("409")]
+    found = Reconciler(cast("Cluster", cluster), state, lambda: True, record=events.append)
+    found.enqueue_all()
+    with pytest.raises(Conflict):
+        reconcile(found)
+    assert sorted(event.about.name for event in events) == ["b", "c"]
+    reconcile(found)
+    assert sorted(event.about.name for event in events) == ["a", "b", "c"]
