@@ -34,7 +34,7 @@ def keys(pod: Any) -> list[str]:
 def is_native(pod: Any) -> bool:
     """Whether the sidecar is the first init container, and keeps running."""
     (first, *_) = pod["spec"].get("initContainers", [{}])
-    return first.get("name") == "llm-shield-proxy" and first["restartPolicy"] == "Always"
+    return bool(first.get("name") == "llm-shield-proxy" and first["restartPolicy"] == "Always")
 
 
 def base_url(pods: Pods) -> None:
