@@ -15,7 +15,8 @@ docs/adr/0004-what-a-failure-answers.md):
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ class _UnderWay:
     review: Review
     outcome: str = ""
     reason: str = ""
+    sentence: str = ""
 
 
 _current: ContextVar[_UnderWay] = ContextVar("review")
@@ -102,6 +104,7 @@ async def inject(
             under_way.outcome = "injected"
         case Skip(reason, sentence):
             under_way.outcome, under_way.reason = "skipped", reason.value
+            under_way.sentence = sentence
             if state.settings.uninjected_pod_policy is UninjectedPodPolicy.DENY:
                 under_way.outcome = "denied"
                 raise kopf.AdmissionError(f"not injected ({reason}): {sentence}", code=403)
@@ -127,6 +130,7 @@ class AdmissionServer(kopf.WebhookServer):
         authentication: Authentication,
         *,
         host: str | None,
+        told: Callable[[Review, str, str, str], None] = lambda *_: None,
     ) -> None:
         super().__init__()
         self._host = host
@@ -134,6 +138,7 @@ class AdmissionServer(kopf.WebhookServer):
         self._metrics = metrics
         self._certificate = certificate
         self._authentication = authentication
+        self._told = told
         self._handler: Any = None
         self._bodies = Bodies()
         self._one_large_review = asyncio.Lock()  # each may take many times its size of memory
@@ -219,7 +224,9 @@ class AdmissionServer(kopf.WebhookServer):
             if connection is not None:
                 connection.received()
             async with self._one_large_review if body.is_large else nullcontext():
+                begin = time.perf_counter()
                 response = await self._respond(bytes(body.content))
+                self._metrics.admission_duration.observe(time.perf_counter() - begin)
         if self._state.draining:
             response.force_close()
         if connection is not None:
@@ -254,7 +261,7 @@ class AdmissionServer(kopf.WebhookServer):
             meant = response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN
             if meant and under_way.outcome:
                 self._count(under_way.outcome, under_way.reason)
-                logger.debug("%s: %s %s", review, under_way.outcome, under_way.reason)
+                self._told(review, under_way.outcome, under_way.reason, under_way.sentence)
                 return answer
             # Kopf allows what it finds no handler for: that pod would be bare.
             why = "Kopf did not call the handler" if meant else response["status"]["message"]
@@ -280,7 +287,7 @@ class AdmissionServer(kopf.WebhookServer):
         return response
 
     def _count(self, outcome: str, reason: str = "") -> None:
-        self._metrics.admissions.labels(outcome, reason).inc()
+        self._metrics.admission(outcome, reason)
 
 
 async def _read(request: web.Request, body: Body) -> None:

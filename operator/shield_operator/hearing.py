@@ -5,6 +5,7 @@ The API server being away does not look like that, since then lists fail as well
 that is being started again, which lists everything by itself.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -46,6 +47,8 @@ class Hearing:
         self._brought: dict[str, int] = {}
         self._missed: dict[str, _Missed] = {}
         self._listed_at = clock()
+        self._agreed_at: float | None = None
+        """When a list last showed nothing but what had been brought, or the rest of it was."""
 
     def begin(self) -> None:
         """The watch begins anew, and will bring everything."""
@@ -59,12 +62,14 @@ class Hearing:
         missed = self._missed.get(uid)
         if missed is not None and missed.generation <= generation:
             del self._missed[uid]
+            self._agree()
 
     def bring_deletion(self, resource: Json) -> None:
         """The watch brought the end of this config."""
         uid, _ = _identity(resource)
         self._brought.pop(uid, None)
-        self._missed.pop(uid, None)
+        if self._missed.pop(uid, None) is not None:
+            self._agree()
 
     def show(self, resources: Iterable[Json]) -> None:
         """A list showed these configs, and no others."""
@@ -83,6 +88,11 @@ class Hearing:
             elif brought.get(uid, -1) < generation:
                 missed[uid] = _Missed(generation, _described(resource), now)
         self._brought, self._missed = brought, missed
+        self._agree()
+
+    def age(self) -> float:
+        """Seconds since the watch had last brought all that a list showed; NaN before that."""
+        return math.nan if self._agreed_at is None else self._clock() - self._agreed_at
 
     def deaf(self) -> tuple[str, ...]:
         """Why the watch must be taken for deaf; empty where it need not.
@@ -97,6 +107,10 @@ class Hearing:
             f"lists have shown {worst.described}, and it has not brought it"
         )
         return (sentence,)
+
+    def _agree(self) -> None:
+        if not self._missed:
+            self._agreed_at = self._clock()
 
 
 def _identity(resource: Json) -> tuple[str, int]:

@@ -39,6 +39,7 @@ REPLICATION_CONTROLLER: Final = Kind("ReplicationController", "replicationcontro
 JOB: Final = Kind("Job", "jobs", "batch")
 CRON_JOB: Final = Kind("CronJob", "cronjobs", "batch", "cj")
 CONFIG: Final = Kind(names.KIND, names.PLURAL, names.API_GROUP, "ssc", names.API_VERSION)
+EVENT: Final = Kind("Event", "events", "events.k8s.io", "ev")
 LEASE: Final = Kind("Lease", "leases", "coordination.k8s.io")
 DEFINITION: Final = Kind(
     "CustomResourceDefinition", "customresourcedefinitions", "apiextensions.k8s.io", "crd"

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from shield_operator.allowance import Allowance
 from shield_operator.cluster import ClusterError
 from shield_operator.model import SecretState
 from shield_operator.text import one_line
@@ -44,23 +45,6 @@ class _Question:
     """When nobody waits for it any more; it goes on, for those who come later."""
 
 
-@dataclass(slots=True)
-class _Allowance:
-    """How many questions may be asked: `BURST` at once, and `A_SECOND` in the long run."""
-
-    since: float
-    left: float = BURST
-
-    def take(self, now: float) -> bool:
-        """Whether one more may be asked now."""
-        self.left = min(BURST, self.left + (now - self.since) * A_SECOND)
-        self.since = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
-
-
 class SecretLookup:
     """Asks the API server whether Secrets exist, and remembers what it said for a while.
 
@@ -80,7 +64,7 @@ class SecretLookup:
         self._answers: dict[_Secret, _Answer] = {}
         self._under_way: dict[_Secret, _Question] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._allowance = _Allowance(clock())
+        self._allowance = Allowance(BURST, A_SECOND, clock())
 
     async def states(self, namespace: str, secrets: Collection[str]) -> Mapping[str, SecretState]:
         """The state of each of these Secrets; unknown where there is no answer in time."""

@@ -25,9 +25,11 @@ from shield_operator.listening import listening_host
 from shield_operator.lookup import SecretLookup
 from shield_operator.metrics import Metrics
 from shield_operator.model import ConfigRef, Json
+from shield_operator.outcomes import Outcomes
 from shield_operator.periodic import Periodic
 from shield_operator.publishing import Publisher
 from shield_operator.reconciler import Reconciler
+from shield_operator.recording import Recorder
 from shield_operator.rotation import SharedCertificate
 from shield_operator.scanning import Scanner
 from shield_operator.settings import Settings, SettingsError
@@ -86,13 +88,24 @@ class Operator:
         self._state = State(settings, Hearing(time.monotonic, patience=6 * RELIST_INTERVAL))
         self._certificate = _certificate_source(cluster, settings)
         metrics.certificate_not_after.set_function(self._certificate_not_after)
+        metrics.show_configs(self._state.number_of)
+        metrics.watch_age.set_function(self._state.watch.age)
         self._lookup = SecretLookup(cluster.secret_exists)
-        lease = cluster.lease(settings.namespace, names.OPERATOR, identity())
+        itself = identity()
+        lease = cluster.lease(settings.namespace, names.OPERATOR, itself)
         self._leader = Leader(lease, metrics)
         self._publisher = Publisher(
             cluster, settings, self._state, self._certificate, self._leader.leads
         )
-        self._reconciler = Reconciler(cluster, self._state, self._leader.leads)
+        # Two, so that pods, which anybody may make, leave the configs theirs. Of those a limit on
+        # statuses is enough: every change is told.
+        self._pod_events = Recorder("pod", cluster.create_event, metrics, itself)
+        self._config_events = Recorder(
+            "config", cluster.create_event, metrics, itself, repeated_after=0.0
+        )
+        self._reconciler = Reconciler(
+            cluster, self._state, self._leader.leads, record=self._config_events.record
+        )
         self._scanner = Scanner(cluster, self._state, self._reconciler, metrics)
         self._authentication = Authentication(settings)
         self._server = AdmissionServer(
@@ -101,6 +114,7 @@ class Operator:
             self._certificate,
             self._authentication,
             host=self._host,
+            told=Outcomes(self._pod_events.record).note,
         )
         self._kopf = KopfRunner(self._registry, self._server, started=self._kopf_started)
         self._relisting = Periodic(
@@ -265,6 +279,7 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             coroutines = [self._server.serve(), self._leader.run(self._lead)]
             coroutines += [loop.run() for loop in self._loops()]
+            coroutines += [self._pod_events.run(), self._config_events.run()]
             tasks = [group.create_task(coroutine) for coroutine in coroutines]
             await self._kopf.run(self._stop)
             for task in tasks:

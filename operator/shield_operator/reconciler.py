@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from shield_operator import names
 from shield_operator.cluster import Cluster, ClusterError, NotFound, Unreachable
 from shield_operator.contention import RewriteLimit
+from shield_operator.events import Event, readiness_event
 from shield_operator.model import ConfigRef, SecretState
 from shield_operator.selection import IndexedConfig
 from shield_operator.state import State
-from shield_operator.status import news, referenced_secrets, status_to_write, wanted_status
+from shield_operator.status import Ready, news, referenced_secrets, status_to_write, wanted_status
 from shield_operator.text import one_line
 
 logger = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ class Reconciler:
         cluster: the API server.
         state: the configs.
         leads: whether this replica may write, asked before each write.
+        record: has an event written.
         now: the time that goes into conditions.
     """
 
@@ -32,11 +34,13 @@ class Reconciler:
         state: State,
         leads: Callable[[], bool],
         *,
+        record: Callable[[Event], None] = lambda _: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._cluster = cluster
         self._state = state
         self._leads = leads
+        self._record = record
         self._now = now
         self._pending: set[ConfigRef] = set()
         self._secrets: dict[ConfigRef, Mapping[str, SecretState]] = {}
@@ -110,6 +114,10 @@ class Reconciler:
             logger.info(
                 "%s %s: %s, %s", names.KIND, ref, condition.reason, one_line(condition.message)
             )
+            if isinstance(condition, Ready) and (
+                event := readiness_event(written, condition, live)
+            ):
+                self._record(event)
 
     async def _look(self, entry: IndexedConfig) -> Mapping[str, SecretState]:
         """The Secrets that the config refers to: as known, or looked up where they are not."""

@@ -43,6 +43,11 @@ class Review:
             and request.get("operation") == "CREATE"
         )
 
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing is going to be created."""
+        return self.body["request"].get("dryRun") is True
+
     def __str__(self) -> str:
         """The pod, for a log line: nothing of its content."""
         return f"pod {self.namespace}/{pods.described(self.pod)}"

@@ -1,6 +1,7 @@
 """What one replica knows: the one mutable object, written by the loops and read by everyone."""
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
 from shield_operator import raw
@@ -10,7 +11,12 @@ from shield_operator.model import ConfigRef, Json, SecretState
 from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
 from shield_operator.selection import ConfigIndex, IndexedConfig
 from shield_operator.settings import Settings
-from shield_operator.status import absent_secrets, referenced_secrets
+from shield_operator.status import (
+    ReadyReason,
+    absent_secrets,
+    ready_reason,
+    referenced_secrets,
+)
 
 
 class State:
@@ -43,6 +49,8 @@ class State:
         """Each config's pods, as of the leader's last scan; None where there was none."""
         self.watch = watch or Hearing(time.monotonic)
         self._absent_secrets: dict[ConfigRef, frozenset[str] | None] = {}
+        self._ready_reasons: dict[ConfigRef, ReadyReason | None] = {}
+        self._numbers: Counter[ReadyReason | None] = Counter()
         self._uids: dict[ConfigRef, str] = {}
         self._versions: dict[ConfigRef, str] = {}
         """Each config's ``resourceVersion`` as last seen."""
@@ -138,6 +146,10 @@ class State:
         """The plans that a config's pods run with; None before the first scan."""
         return None if self.plans is None else self.plans.get(ref, {})
 
+    def number_of(self, reason: ReadyReason | None) -> int:
+        """How many configs are ready, or not, for this reason; None: of which none is known."""
+        return self._numbers[reason]
+
     def secrets(self, namespace: str) -> Mapping[str, SecretState]:
         """What is known of the Secrets that the configs of a namespace name.
 
@@ -170,10 +182,18 @@ class State:
     def _note(self, ref: ConfigRef, resource: Json) -> None:
         self.statuses[ref] = raw.mapping(resource, "status")
         self._absent_secrets[ref] = absent_secrets(resource)
+        self._uncount(ref)
+        self._ready_reasons[ref] = reason = ready_reason(resource)
+        self._numbers[reason] += 1
         self._uids[ref] = _uid(resource)
         self._versions[ref] = str(raw.mapping(resource, "metadata").get("resourceVersion"))
 
+    def _uncount(self, ref: ConfigRef) -> None:
+        if ref in self._ready_reasons:
+            self._numbers[self._ready_reasons.pop(ref)] -= 1
+
     def _forget(self, ref: ConfigRef) -> None:
+        self._uncount(ref)
         for known in (self.statuses, self._absent_secrets, self._uids, self._versions):
             known.pop(ref, None)
 

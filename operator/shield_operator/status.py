@@ -26,6 +26,11 @@ class ReadyReason(StrEnum):
     INVALID = "Invalid"
     SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105  # a reason
 
+    @property
+    def status(self) -> str:
+        """``True`` or ``False``, as conditions spell it."""
+        return "True" if self is ReadyReason.ACCEPTED else "False"
+
 
 class UpToDateReason(StrEnum):
     """Why a config's pods are up to date, or not."""
@@ -49,7 +54,7 @@ class Ready:
     @property
     def status(self) -> str:
         """``True`` or ``False``, as conditions spell it."""
-        return "True" if self.reason is ReadyReason.ACCEPTED else "False"
+        return self.reason.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +233,20 @@ def absent_secrets(resource: Json) -> frozenset[str] | None:
             return frozenset(map(str, status["missingSecrets"]))
         case _:
             return None
+
+
+def ready_before(live: Json) -> bool | None:
+    """Whether a live status says that the config is ready; None where it does not say."""
+    return {"True": True, "False": False}.get(str(_condition(live, READY).get("status")))
+
+
+def ready_reason(resource: Json) -> ReadyReason | None:
+    """Why a config is ready or not, as its status says of its present generation; else None."""
+    generation = raw.mapping(resource, "metadata").get("generation")
+    condition = _condition(raw.mapping(resource, "status"), READY)
+    if condition.get("observedGeneration") != generation:
+        return None
+    return next((one for one in ReadyReason if one.value == condition.get("reason")), None)
 
 
 def _condition(status: Json, kind: str) -> Mapping[str, Json]:

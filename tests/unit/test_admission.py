@@ -192,7 +192,7 @@ def counted(replica: Replica) -> dict[tuple[str, str], float]:
     return {
         (sample.labels["outcome"], sample.labels["reason"]): sample.value
         for sample in family.samples
-        if sample.name.endswith("_total")
+        if sample.name.endswith("_total") and sample.value
     }
 
 

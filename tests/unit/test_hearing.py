@@ -1,5 +1,6 @@
 """A watch is deaf when lists keep showing what it does not bring, and never otherwise."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -129,3 +130,38 @@ def test_a_watch_that_begins_anew_has_all_its_patience_again(hearing: Hearing, s
     for _ in range(20):
         assert shown(resource(), seconds=PATIENCE - INTERVAL) == ()
         hearing.begin()
+
+
+def test_the_watchs_age_is_unknown_before_the_first_list(hearing: Hearing) -> None:
+    assert math.isnan(hearing.age())
+
+
+def test_the_watchs_age_begins_anew_with_each_list_that_shows_nothing_new(
+    hearing: Hearing, clock: Clock
+) -> None:
+    hearing.bring(resource())
+    for _ in range(3):
+        hearing.show([resource()])
+        assert hearing.age() == 0
+        clock.time += INTERVAL
+    assert hearing.age() == INTERVAL
+
+
+def test_the_watchs_age_grows_while_lists_fail_or_show_what_is_not_brought(
+    hearing: Hearing, clock: Clock
+) -> None:
+    hearing.show([])
+    clock.time += INTERVAL
+    hearing.show([resource()])
+    clock.time += INTERVAL
+    hearing.show([resource(2)])
+    assert hearing.age() == 2 * INTERVAL
+    hearing.bring(resource())
+    assert hearing.age() == 0
+
+
+def test_what_is_gone_makes_no_watch_old(hearing: Hearing, clock: Clock) -> None:
+    hearing.show([resource()])
+    clock.time += INTERVAL
+    hearing.bring_deletion(resource())
+    assert hearing.age() == 0

@@ -12,6 +12,7 @@ from shield_operator.model import ConfigRef, SecretState
 from shield_operator.plan import ClusterVersion
 from shield_operator.selection import ConfigIndex
 from shield_operator.state import State
+from shield_operator.status import ReadyReason
 
 
 def state() -> State:
@@ -212,6 +213,42 @@ def test_a_watch_that_never_brings_what_lists_show_is_deaf() -> None:
         relist(found, config("a"))
     (sentence,) = found.not_alive()
     assert "lists have shown generation 1 of shop/a" in sentence
+
+
+def with_status(name: str, reason: str, status: str = "False", *, seen: int = 1) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": status, "reason": reason, "observedGeneration": seen}
+    return config(name) | {"status": {"conditions": [condition]}}
+
+
+def numbers(a_state: State) -> dict[ReadyReason | None, int]:
+    counted = {reason: a_state.number_of(reason) for reason in (*ReadyReason, None)}
+    return {reason: number for reason, number in counted.items() if number}
+
+
+def test_configs_are_counted_by_what_their_status_says() -> None:
+    found = state()
+    assert numbers(found) == {}
+    relist(found, config("a"), with_status("b", "Accepted", "True"))
+    assert numbers(found) == {None: 1, ReadyReason.ACCEPTED: 1}
+    found.config_changed(with_status("a", "Invalid"))
+    found.config_changed(with_status("c", "SecretNotFound"))
+    assert numbers(found) == {
+        ReadyReason.ACCEPTED: 1,
+        ReadyReason.INVALID: 1,
+        ReadyReason.SECRET_NOT_FOUND: 1,
+    }
+    found.config_deleted(config("b"))
+    relist(found, with_status("c", "SecretNotFound"))
+    assert numbers(found) == {ReadyReason.SECRET_NOT_FOUND: 1}
+
+
+@pytest.mark.parametrize(
+    "resource", [with_status("a", "Accepted", seen=0), with_status("a", "AWordOfAStranger")]
+)
+def test_a_status_of_another_generation_or_of_strangers_says_nothing(resource: Any) -> None:
+    found = state()
+    found.config_changed(resource)
+    assert numbers(found) == {None: 1}
 
 
 def test_an_upgraded_cluster_gets_new_plans() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from kubernetes.aio.client import ApiClient
 
-from shield_operator import names, raw
+from shield_operator import kinds, names, raw
 from shield_operator.cluster.credentials import Connection, connection_of, find_configuration
 from shield_operator.cluster.errors import NotFound, Refused, error_for, translated
 from shield_operator.cluster.lease import Lease
@@ -223,6 +223,13 @@ class Cluster:
         )
         return await self._apply(path, body, what=f"write the status of {names.KIND} {ref}")
 
+    # --- Events -----------------------------------------------------------------------------------
+
+    async def create_event(self, namespace: str, event: Json) -> None:
+        """Create a Kubernetes Event."""
+        path = kinds.EVENT.path(_segment(namespace))
+        await self._request("POST", path, body=event, what=f"write an event in {namespace}")
+
     # --- One way for all --------------------------------------------------------------------------
 
     async def _pages(
@@ -268,10 +275,12 @@ class Cluster:
         accept: str = _JSON,
     ) -> Json:
         """One call. `what` completes the sentence "cannot …"."""
-        self._metrics.api_requests.labels(method, _resource(path)).inc()
-        with translated(what, _TIMEOUT):
+        with (
+            self._metrics.api_request(method, _resource(path)) as request,
+            translated(what, _TIMEOUT),
+        ):
             async with asyncio.timeout(_TIMEOUT):
-                request = await self._client.param_serialize(
+                serialized = await self._client.param_serialize(
                     method,
                     path,
                     query_params=list((query or {}).items()),
@@ -279,7 +288,8 @@ class Cluster:
                     body=body,
                     auth_settings=["BearerToken"],
                 )
-                response = await self._client.call_api(*request, _request_timeout=_TIMEOUT)
+                response = await self._client.call_api(*serialized, _request_timeout=_TIMEOUT)
+                request.status = response.status
                 content = await response.read()
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
             raise error_for(response.status, content, what)

@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from kubernetes.aio.client import ApiClient, V1Lease
+from kubernetes.aio.client.api_response import ApiResponse
+from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
 from shield_operator.cluster.errors import NotFound, Refused, translated
-from shield_operator.metrics import Metrics
+from shield_operator.metrics import ApiRequest, Metrics
 
 _TIMEOUT: Final = 3.0
 """Seconds for one call; a holder must have time for a second try."""
@@ -120,6 +122,19 @@ def _text(now: datetime) -> str:
     return now.replace(microsecond=now.microsecond or 1).strftime(_TIME)
 
 
+async def _answer(
+    request: ApiRequest, call: Awaitable[ApiResponse[V1Lease]]
+) -> ApiResponse[V1Lease]:
+    """The answer to a call, its status noted whatever it is."""
+    try:
+        response = await call
+    except ApiException as error:
+        request.status = error.status
+        raise
+    request.status = response.status_code
+    return response
+
+
 class _Translating:
     """The three calls of ``CoordinationV1Api`` that LeaseLock makes."""
 
@@ -130,24 +145,24 @@ class _Translating:
         self.written: V1Lease | None = None
 
     async def read_namespaced_lease(self, name: str, namespace: str) -> V1Lease:
-        return await self._call("GET", "read", self._api.read_namespaced_lease(name, namespace))
+        call = self._api.read_namespaced_lease_with_http_info(name, namespace)
+        return await self._call("GET", "read", call)
 
     async def create_namespaced_lease(self, namespace: str, body: V1Lease, **_: object) -> V1Lease:
-        return await self._call(
-            "POST", "create", self._api.create_namespaced_lease(namespace, body)
-        )
+        call = self._api.create_namespaced_lease_with_http_info(namespace, body)
+        return await self._call("POST", "create", call)
 
     async def replace_namespaced_lease(self, name: str, namespace: str, body: V1Lease) -> V1Lease:
-        call = self._api.replace_namespaced_lease(name, namespace, body)
+        call = self._api.replace_namespaced_lease_with_http_info(name, namespace, body)
         self.written = await self._call("PUT", "write", call)
         return self.written
 
-    async def _call(self, method: str, verb: str, call: Awaitable[V1Lease]) -> V1Lease:
-        self._metrics.api_requests.labels(method, "leases").inc()
+    async def _call(self, method: str, verb: str, call: Awaitable[ApiResponse[V1Lease]]) -> V1Lease:
         what = f"{verb} {self._described}"
         try:
-            with translated(what, _TIMEOUT):
+            with self._metrics.api_request(method, "leases") as request, translated(what, _TIMEOUT):
                 async with asyncio.timeout(_TIMEOUT):
-                    return await call
+                    response = await _answer(request, call)
+                return response.data
         except ValueError as error:  # the library's models are strict
             raise Refused(f"cannot {what}: the answer is not a Lease") from error

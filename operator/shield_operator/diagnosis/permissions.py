@@ -57,6 +57,7 @@ def operators_permissions(settings: Settings) -> tuple[Permission, ...]:
         *_on(kinds.DEFINITION, "list", "watch"),
         *_on(kinds.POD, "list"),
         *_on(kinds.SECRET, "get"),
+        *_on(kinds.EVENT, "create"),
         *_on(kinds.WEBHOOK_CONFIGURATION, "create"),
         *_on(kinds.WEBHOOK_CONFIGURATION, "get", "patch", "delete", name=names.OPERATOR),
         Permission("get", _RBAC, _CLUSTER_ROLES, names.OPERATOR),
