@@ -9,7 +9,7 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test test-faults test-versions e2e image soak bench lint types controlplane helm manifests crd lock clean
+.PHONY: help setup demo test test-faults test-monitoring test-versions e2e image soak bench lint types controlplane helm manifests crd lock clean
 
 help:  ## show this
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,9 @@ bench: setup  ## how long a decision takes, by configs and size of the pod; and 
 
 test-faults: setup controlplane  ## try every fault on real control planes, and write docs/reliability.md
 	$(BIN)/python -m pytest tests/faults --write-reliability
+
+test-monitoring: setup controlplane  ## alerts and dashboard, with Debian's Prometheus (minutes)
+	$(BIN)/python -m pytest tests/monitoring
 
 soak: setup controlplane  ## 100,000 admissions to one replica: does its memory grow? (minutes)
 	@PYTHONPATH=operator:hack:tests $(BIN)/python -m faults.soak

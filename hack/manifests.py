@@ -19,6 +19,7 @@ CHART = ROOT / "manifests" / "chart"
 
 _IN_THE_CHART = (
     "crds/shieldsidecarconfigs.yaml",
+    "manifests/base/aggregatedroles.yaml",
     "manifests/base/poddisruptionbudget.yaml",
     "manifests/base/rbac.yaml",
     "manifests/base/resourcequota.yaml",
@@ -26,6 +27,10 @@ _IN_THE_CHART = (
     "manifests/components/enforce/binding.yaml",
     "manifests/components/enforce/digests.yaml",
     "manifests/components/enforce/policy.yaml",
+    "manifests/components/monitoring/llm-shield-operator.json",
+    "manifests/components/monitoring/prometheusrule.yaml",
+    "manifests/components/monitoring/service.yaml",
+    "manifests/components/monitoring/servicemonitor.yaml",
     "manifests/components/network-policy/networkpolicy.yaml",
 )
 """A chart sees its own folder alone. The Deployment, which values change, is a template there."""

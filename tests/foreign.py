@@ -48,16 +48,10 @@ _KINDS: Final = {
         secretName=_TEXT,
         usages=_list({"type": "string", "enum": ["digital signature", "server auth"]}),
     ),
-    ("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors"): _fields(
-        ("podMetricsEndpoints", "selector"),
-        podMetricsEndpoints=_list(
-            _fields(
-                port=_TEXT,
-                path=_TEXT,
-                interval=_TEXT,
-                honorLabels={"type": "boolean"},
-            )
-        ),
+    ("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"): _fields(
+        ("endpoints", "selector"),
+        endpoints=_list(_fields(port=_TEXT, path=_TEXT, interval=_TEXT)),
+        jobLabel=_TEXT,
         selector=_SELECTOR,
     ),
     ("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"): _fields(

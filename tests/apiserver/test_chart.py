@@ -18,6 +18,7 @@ import yaml
 
 import examples
 from controlplane import ControlPlane, ensure_programs
+from foreign import define
 from localoperator import OperatorProcess
 from manifests import CHART, INSTALL, ROOT, chart_files
 from shield_operator import __version__, names
@@ -131,6 +132,7 @@ def test_by_default_it_is_install_yaml(helm: Helm) -> None:
     assert definition["metadata"].pop("labels") == {}
     installed = by_identity(INSTALL.read_text(encoding="utf-8"))
     del installed["Namespace", NAMESPACE]
+    del installed["Deployment", names.OPERATOR]["metadata"]["labels"]["app.kubernetes.io/version"]
     assert rendered == installed
 
 
@@ -230,6 +232,10 @@ VALUES: dict[str, tuple[dict[str, Any], Callable[[Documents], bool]]] = {
         {"networkPolicy.enabled": True},
         lambda d: "NetworkPolicy" in kinds(d),
     ),
+    "monitoring": (
+        {"monitoring.enabled": True},
+        lambda d: {"ServiceMonitor", "PrometheusRule"} < kinds(d),
+    ),
     "enforce": (
         {"enforce.enabled": True, "enforce.digests": [DIGEST, f"sha256:{'1' * 64}"]},
         lambda d: (
@@ -271,8 +277,9 @@ def test_a_value_does_what_it_says_and_the_api_server_takes_it(
 
 @pytest.fixture(scope="module")
 def on_trial() -> Iterator[ControlPlane]:
-    """A control plane for dry runs, with the operator's namespace."""
+    """A control plane for dry runs, with the operator's namespace and the kinds of others."""
     with ControlPlane.start() as control_plane:
+        define(control_plane)
         make_namespace(control_plane, NAMESPACE)
         yield control_plane
 
@@ -359,13 +366,13 @@ def test_what_cannot_be_meant_is_refused(helm: Helm, key: str, value: Any) -> No
     assert key.rpartition(".")[2] in result.stderr
 
 
-@pytest.mark.parametrize("component", ["enforce", "network-policy"])
+@pytest.mark.parametrize("component", ["enforce", "monitoring", "network-policy"])
 def test_a_component_in_the_chart_is_that_of_the_overlay(
     helm: Helm, on_trial: ControlPlane, component: str
 ) -> None:
     built = on_trial.kubectl("kustomize", str(ROOT / "manifests" / "components" / component))
-    key = {"enforce": "enforce.enabled", "network-policy": "networkPolicy.enabled"}[component]
-    rendered = helm.template({key: True})
+    value = {"network-policy": "networkPolicy"}.get(component, component)
+    rendered = helm.template({f"{value}.enabled": True})
     for identity, document in by_identity(built.stdout).items():
         for label in HELMS_LABELS:
             del rendered[identity]["metadata"]["labels"][label]
@@ -373,7 +380,10 @@ def test_a_component_in_the_chart_is_that_of_the_overlay(
 
 
 def test_another_namespace_is_the_operators_everywhere(helm: Helm) -> None:
-    documents = helm.template({"enforce.enabled": True}, namespace="elsewhere")
+    documents = helm.template(
+        {"enforce.enabled": True, "monitoring.enabled": True, "networkPolicy.enabled": True},
+        namespace="elsewhere",
+    )
     text = yaml.safe_dump_all(documents.values())
     assert NAMESPACE not in text
     binding = documents["ClusterRoleBinding", names.OPERATOR]

@@ -67,7 +67,7 @@ def test_the_api_server_takes_an_overlay_whole(cluster: ControlPlane, name: str)
     applied = cluster.kubectl("apply", *overlay)
     assert applied.stderr == ""
     assert f"deployment.apps/{names.OPERATOR} created" in applied.stdout
-    cluster.kubectl("delete", *overlay, "--wait=true")
+    cluster.kubectl("delete", *overlay, "--ignore-not-found")
 
 
 def test_all_components_go_together(cluster: ControlPlane, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_all_components_go_together(cluster: ControlPlane, tmp_path: Path) -> No
         for name in ALL
     ]
     assert built.keys() == set().union(*each)
-    cluster.kubectl("delete", "-k", str(tmp_path))
+    cluster.kubectl("delete", "-k", str(tmp_path), "--ignore-not-found")
 
 
 def container_of(documents: dict[Identity, Any]) -> Any:

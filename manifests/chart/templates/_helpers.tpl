@@ -16,8 +16,7 @@ labels. `make manifests` copies the files, so that the chart cannot differ from 
 {{- $text := $root.Files.Get (printf "files/%s" $name) }}
 {{- if not $text }}{{ fail (printf "the chart has no files/%s" $name) }}{{ end }}
 {{- $labels := printf "\n  labels:\n%s\n" (include "shield.labels" $root | indent 4) }}
-{{- $namespace := printf ": %s\n" $root.Release.Namespace }}
-{{- $text | replace "\n  labels:\n" $labels | replace ": llm-shield-system\n" $namespace }}
+{{- $text | replace "\n  labels:\n" $labels | replace "llm-shield-system" $root.Release.Namespace }}
 {{- end }}
 
 {{- define "shield.image" -}}
