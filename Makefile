@@ -9,7 +9,7 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test test-faults test-versions e2e image soak bench lint types controlplane manifests crd docs lock clean
+.PHONY: help setup demo test test-faults test-monitoring test-versions e2e image soak bench lint types controlplane helm manifests crd docs lock clean
 
 help:  ## show this
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,7 +27,7 @@ $(VENV)/installed: requirements.txt requirements-dev.txt setup.cfg pyproject.tom
 demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it running
 	@$(BIN)/python hack/demo.py $(if $(KEEP),--keep)
 
-test: lint types controlplane  ## everything that needs neither root nor a cluster
+test: lint types controlplane helm  ## everything that needs neither root nor a cluster
 	$(BIN)/python -m pytest
 
 e2e: setup  ## as root: the image, the manifest and the real proxy in a real cluster of one node
@@ -43,6 +43,9 @@ bench: setup  ## how long a decision takes, by configs and size of the pod; and 
 
 test-faults: setup controlplane  ## try every fault on real control planes, and write docs/reliability.md
 	$(BIN)/python -m pytest tests/faults --write-reliability
+
+test-monitoring: setup controlplane  ## alerts and dashboard, with Debian's Prometheus (minutes)
+	$(BIN)/python -m pytest tests/monitoring
 
 soak: setup controlplane  ## 100,000 admissions to one replica: does its memory grow? (minutes)
 	@PYTHONPATH=operator:hack:tests $(BIN)/python -m faults.soak
@@ -62,7 +65,10 @@ types: setup  ## mypy --strict
 controlplane: setup  ## build kube-apiserver, etcd, … into the cache folder (minutes, once)
 	@$(BIN)/python -m controlplane build
 
-manifests: setup  ## render manifests/install.yaml from manifests/base and crds
+helm: setup  ## build Helm 3 and 4, which the chart is tried with (minutes, once)
+	@$(BIN)/python -m controlplane build helm3 helm4
+
+manifests: setup  ## render manifests/install.yaml from manifests/base and crds, and fill the chart
 	@$(BIN)/python hack/manifests.py
 
 crd: setup  ## render crds/ from hack/crd and the API server's own OpenAPI

@@ -1,5 +1,7 @@
 """Renders ``manifests/install.yaml`` from ``manifests/install`` (kustomize), comments included.
 
+And copies into the Helm chart the manifests that it installs as they are.
+
 ``kustomize build`` drops comments, and with them the reason beside each RBAC rule, which whoever
 installs the operator should read. ``manifests/install`` and below only list files, so putting these
 files one after the other says the same; a test compares the two.
@@ -12,6 +14,26 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 KUSTOMIZATION = ROOT / "manifests" / "install"
 INSTALL = ROOT / "manifests" / "install.yaml"
+
+CHART = ROOT / "manifests" / "chart"
+
+_IN_THE_CHART = (
+    "crds/shieldsidecarconfigs.yaml",
+    "manifests/base/aggregatedroles.yaml",
+    "manifests/base/poddisruptionbudget.yaml",
+    "manifests/base/rbac.yaml",
+    "manifests/base/resourcequota.yaml",
+    "manifests/base/service.yaml",
+    "manifests/components/enforce/binding.yaml",
+    "manifests/components/enforce/digests.yaml",
+    "manifests/components/enforce/policy.yaml",
+    "manifests/components/monitoring/llm-shield-operator.json",
+    "manifests/components/monitoring/prometheusrule.yaml",
+    "manifests/components/monitoring/service.yaml",
+    "manifests/components/monitoring/servicemonitor.yaml",
+    "manifests/components/network-policy/networkpolicy.yaml",
+)
+"""A chart sees its own folder alone. The Deployment, which values change, is a template there."""
 
 _HEADER = """\
 # The LLM Shield Operator, whole: kubectl apply -f install.yaml
@@ -35,6 +57,16 @@ def render() -> str:
     return _HEADER + "\n---\n".join(texts) + "\n"
 
 
+def chart_files() -> dict[Path, str]:
+    """What the chart's folder ``files`` must hold: each file's text, by its path."""
+    return {
+        CHART / "files" / name.removeprefix("manifests/"): (ROOT / name).read_text(encoding="utf-8")
+        for name in _IN_THE_CHART
+    }
+
+
 if __name__ == "__main__":
-    INSTALL.write_text(render(), encoding="utf-8")
-    print(f"wrote {INSTALL.relative_to(ROOT)}")
+    for path, text in {INSTALL: render(), **chart_files()}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")

@@ -21,7 +21,7 @@ The modules, each importing only those above it:
     __main__     `python -m controlplane`, the same for a person at a terminal
 """
 
-from controlplane.binaries import Binaries, ensure
+from controlplane.binaries import Binaries, ensure, ensure_programs
 from controlplane.commands import CONTROLLERS
 from controlplane.errors import BuildError, ControlPlaneError, KubectlError, ProgramError
 from controlplane.launcher import ControlPlane
@@ -35,4 +35,5 @@ __all__ = [
     "KubectlError",
     "ProgramError",
     "ensure",
+    "ensure_programs",
 ]

@@ -28,6 +28,8 @@ from controlplane import pins
 from controlplane.errors import BuildError, tail
 
 _ETCD = "go.etcd.io/etcd/server/v3"
+_HELM = {"helm3": "helm.sh/helm/v3", "helm4": "helm.sh/helm/v4"}
+"""Helm's module by the program's name: both versions of Helm are in use."""
 _PROGRESS_SECONDS = 10
 _LOCK_POLL_SECONDS = 0.2
 
@@ -58,8 +60,8 @@ class _Program:
 
     @property
     def source(self) -> Path:
-        """The folder of its `go.mod`."""
-        return pins.source(self.name)
+        """The folder of its `go.mod`; Helm, which is no part of the control plane, has its own."""
+        return pins.HELM if self.name in _HELM else pins.source(self.name)
 
     @property
     def directory(self) -> Path:
@@ -68,10 +70,11 @@ class _Program:
         for name in ("go.mod", "go.sum"):
             digest.update((self.source / name).read_bytes())
         for program in _PROGRAMS.values():
-            flags = _flags(program.module, self.source)
-            digest.update("\0".join((program.package, *flags)).encode())
-        name = f"{pins.version(pins.KUBERNETES, self.source)}-{digest.hexdigest()[:12]}"
-        return pins.cache() / name
+            if (program.name in _HELM) == (self.name in _HELM):
+                flags = _flags(program.module, self.source)
+                digest.update("\0".join((program.package, *flags)).encode())
+        version = "helm" if self.name in _HELM else pins.version(pins.KUBERNETES, self.source)
+        return pins.cache() / f"{version}-{digest.hexdigest()[:12]}"
 
 
 def _flags(module: str, source: Path) -> tuple[str, ...]:
@@ -86,6 +89,13 @@ def _flags(module: str, source: Path) -> tuple[str, ...]:
             f" -X {variables}.gitMajor={major}"
             f" -X {variables}.gitMinor={minor}"
         )
+    if module in _HELM.values():
+        link += f" -X {module}/internal/version.version=v{pins.version(module, source)}"
+    if module == _HELM["helm3"]:  # which would think itself in a cluster of 1.20 without one
+        _, minor, _ = pins.version("k8s.io/client-go", source).split(".", 2)
+        for package in ("pkg/chartutil", "pkg/lint/rules"):
+            link += f" -X {module}/{package}.k8sVersionMajor=1"
+            link += f" -X {module}/{package}.k8sVersionMinor={minor}"
     return ("-trimpath", "-ldflags", link)
 
 
@@ -96,7 +106,10 @@ _PROGRAMS = {
     if name == "etcd"
     else _Program(name, f"{pins.KUBERNETES}/cmd/{name}", pins.KUBERNETES)
     for name in (*_CONTROL_PLANE, *_NODES)
-}
+} | {name: _Program(name, f"{module}/cmd/helm", module) for name, module in _HELM.items()}
+
+PROGRAMS = frozenset(_PROGRAMS)
+"""The names that `ensure_programs` knows."""
 
 
 def to_stderr(line: str) -> None:
@@ -125,7 +138,7 @@ def ensure_programs(names: Collection[str], progress: Progress = to_stderr) -> M
     Concurrent callers, of this process or of others, build once: the second waits for the first.
 
     Args:
-        names: such as `kubelet`; the control plane's and the nodes'.
+        names: such as `kubelet`; the control plane's, the nodes', `helm3` and `helm4`.
         progress: takes one line about every ten seconds of building or waiting.
 
     Raises:

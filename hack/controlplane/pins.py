@@ -20,6 +20,8 @@ from pathlib import Path
 from controlplane.errors import BuildError, tail
 
 SOURCE = Path(__file__).parent
+HELM = SOURCE / "helm"
+"""The folder of the `go.mod` that Helm is built by; the chart is tried with it."""
 KUBERNETES = "k8s.io/kubernetes"
 OTHERS = ("kube-apiserver", "kube-controller-manager")
 """The programs that another version is asked for; kubectl and etcd stay as they are."""
