@@ -15,6 +15,7 @@ from definition import FIELDS
 from faults.catalogue import FAULTS
 from faults.document import DOCUMENT
 from shield_operator import names
+from shield_operator.cli import kubectl_shield
 from shield_operator.decision import SkipReason
 from shield_operator.events import in_camel_case
 from shield_operator.settings import Settings
@@ -169,3 +170,57 @@ def prose(document: Path) -> str:
     """A document without its blocks of code."""
     text = (ROOT / document).read_text(encoding="utf-8")
     return re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+TROUBLESHOOT = (ROOT / "docs" / "troubleshoot.md").read_text(encoding="utf-8")
+
+
+def test_there_is_a_way_out_of_every_reason_to_skip() -> None:
+    section = TROUBLESHOOT.partition("\n## A pod was skipped\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    told = [reason for row in rows for reason in re.findall(r"`(.+?)`", row)]
+    assert told == [reason.value for reason in SkipReason]
+
+
+def test_it_is_told_what_a_cross_in_each_check_means() -> None:
+    section = TROUBLESHOOT.partition("\n## A cross in check\n")[2]
+    healthy = (ROOT / "tests" / "cli" / "golden" / "check-healthy.txt").read_text(encoding="utf-8")
+    titles = re.findall(r"^ *\d+ ✓ (.+?)  ", healthy, re.MULTILINE)
+    assert len(titles) > 10
+    rows = re.findall(r"^\| (.+?) \| .+? \|$", section, re.MULTILINE)
+    assert [row for row in rows if row != "check"] == titles
+
+
+def test_every_symptom_is_in_the_list_at_the_top_with_a_command() -> None:
+    top, _, sections = TROUBLESHOOT.partition("\n## ")
+    rows = re.findall(r"^\| \[.+?\]\(#(.+?)\) \| (.+?) \|$", top, re.MULTILINE)
+    headings = re.findall(r"^## (.+)$", f"## {sections}", re.MULTILINE)
+    assert len(rows) == len(headings)
+    without = [command for _, command in rows if "kubectl shield" not in command]
+    assert without == ["read what it says", "its Secret", "its advice"]
+
+
+COMMANDS = [
+    (document, words)
+    for document in DOCUMENTS
+    for words in re.findall(
+        r"kubectl shield ([a-z]+(?: [^`|\n#;,()…]+)?)",
+        (ROOT / document).read_text(encoding="utf-8"),
+    )
+]
+"""Every use of a command of the plugin, in commands and in prose."""
+
+
+@pytest.mark.parametrize(("document", "words"), COMMANDS, ids=str)
+def test_the_plugin_has_the_commands_and_options_that_documents_use(
+    document: Path, words: str
+) -> None:
+    del document
+    name, *arguments = words.split()
+    known = {
+        option for parameter in kubectl_shield.commands[name].params for option in parameter.opts
+    }
+    used = {
+        word.partition("=")[0] for word in arguments if re.fullmatch(r"--?[a-zA-Z][a-z-]*", word)
+    }
+    assert used <= known
