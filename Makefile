@@ -7,6 +7,8 @@ PROXY := tests/e2e/contexts/proxy
 VERSIONS := 1.30.14 1.37.2
 COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
 	--no-emit-index-url --no-emit-find-links
+# Files of tests beside each other, in this order: most of them wait for a cluster, the first longest.
+BESIDE := --numprocesses=$(or $(JOBS),3) --dist=loadfile --no-loadscope-reorder
 export PYTHONPATH := hack
 
 .PHONY: help setup demo test test-faults test-monitoring test-versions e2e image soak bench lint types controlplane helm manifests crd docs lock clean
@@ -28,7 +30,8 @@ demo: setup  ## see a pod get its sidecar on a real API server; KEEP=1 leaves it
 	@$(BIN)/python hack/demo.py $(if $(KEEP),--keep)
 
 test: lint types controlplane helm  ## everything that needs neither root nor a cluster
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(BESIDE) tests/apiserver tests/unit tests/golden tests/cli
+	$(BIN)/python -m pytest tests/faults
 
 e2e: setup  ## as root: the image, the manifest and the real proxy in a real cluster of one node
 	@PYTHONPATH=operator:hack:tests $(BIN)/python -m e2e
@@ -52,7 +55,7 @@ soak: setup controlplane  ## 100,000 admissions to one replica: does its memory 
 
 test-versions: setup  ## the tests against the API server, on the oldest and the newest Kubernetes (long)
 	for version in $(VERSIONS); do \
-		KUBERNETES_VERSION=$$version $(BIN)/python -m pytest tests/apiserver || exit 1; \
+		KUBERNETES_VERSION=$$version $(BIN)/python -m pytest $(BESIDE) tests/apiserver || exit 1; \
 	done
 
 lint: setup  ## ruff: rules and format

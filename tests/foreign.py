@@ -1,8 +1,8 @@
 """Kinds of cert-manager's and the Prometheus operator's, as far as our manifests use them.
 
 Their definitions are their projects' own, and long; these have the fields that we set and no
-others, after cert-manager 1.18's and the Prometheus operator 0.85's, so that the API server
-refuses a misspelt one.
+others, so that the API server refuses a misspelt one. (Theirs, as of August 2026, took the
+overlays too.)
 """
 
 from typing import Any, Final

@@ -105,10 +105,15 @@ def sidecar_of(pod: Any) -> Any:
     return found
 
 
+def server_version(control_plane: ControlPlane) -> tuple[int, int]:
+    """The API server's version, as (1, 36)."""
+    version = json.loads(control_plane.request("GET", "/version")[1])
+    return int(version["major"]), int(version["minor"])
+
+
 def has_native_sidecars(control_plane: ControlPlane) -> bool:
     """Whether the API server's version tells the operator that every kubelet has them."""
-    version = json.loads(control_plane.request("GET", "/version")[1])
-    return (int(version["major"]), int(version["minor"])) >= (1, 32)
+    return server_version(control_plane) >= (1, 32)
 
 
 def counted(operator: OperatorProcess, outcome: str, reason: str = "") -> float:

@@ -14,6 +14,7 @@ import examples
 from controlplane import ControlPlane
 from localoperator import OperatorProcess
 from neighbour import Neighbour
+from shield_operator.names import PAYLOAD_STAGE, SIDECAR
 from strategies import CONFIGS, VALID_PODS
 from support import (
     apply,
@@ -150,7 +151,9 @@ def test_the_api_server_asks_once_and_nobody_of_ours_gets_a_token(
         status, made = create_pod(control_plane, shielded, pod)
         assert status == HTTPStatus.CREATED, made
         names = {volume["name"] for volume in made["spec"]["volumes"] if "projected" in volume}
-        for container in made["spec"]["initContainers"][:2]:
+        spec = made["spec"]
+        containers = {c["name"]: c for c in (*spec["initContainers"], *spec["containers"])}
+        for container in (containers[SIDECAR], containers[PAYLOAD_STAGE]):
             (where,) = [m for m in container["volumeMounts"] if m["mountPath"] == TOKEN]
             assert where["name"] == "llm-shield-no-token"
             assert names.isdisjoint(mount["name"] for mount in container["volumeMounts"])

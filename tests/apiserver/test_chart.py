@@ -53,9 +53,14 @@ Documents = dict[Identity, Any]
 
 
 class Helm:
-    """One Helm, with folders of its own and no plugins of the user's."""
+    """One Helm, with folders of its own and no plugins of the user's.
+
+    Attributes:
+        is_server_side: whether it applies server-side, with conflicts, as Helm 4 does.
+    """
 
     def __init__(self, program: Path, home: Path) -> None:
+        self.is_server_side = program.name == "helm4"
         self._program = program
         self._environment = {
             "PATH": os.environ["PATH"],
@@ -465,3 +470,17 @@ def test_a_release_from_its_installation_to_its_end(
     assert short_names(cluster) == ["ssc"], "the definition that was kept is taken over"
     run("uninstall")
     eventually(lambda: get(cluster, CRD) is None)
+
+
+def test_an_installation_by_kubectl_becomes_a_release(helm: Helm, cluster: ControlPlane) -> None:
+    """With what it already has: configs stay, and so does the webhook configuration's owner."""
+    cluster.kubectl("apply", "-f", str(INSTALL))
+    role = get(cluster, ROLE)["metadata"]["uid"]
+    arguments = (names.OPERATOR, str(CHART), f"--namespace={NAMESPACE}")
+    refused = helm.run("install", *arguments, kubeconfig=cluster.kubeconfig)
+    assert refused.returncode != 0
+    over = ("--take-ownership", *(["--server-side=false"] if helm.is_server_side else []))
+    helm("install", *arguments, *over, kubeconfig=cluster.kubeconfig)
+    assert get(cluster, ROLE)["metadata"]["uid"] == role
+    helm("upgrade", *arguments, "--set=replicas=3", kubeconfig=cluster.kubeconfig)
+    assert get(cluster, DEPLOYMENT)["spec"]["replicas"] == 3

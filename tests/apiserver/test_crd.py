@@ -449,15 +449,15 @@ def patch_status(
     ("change", "error"),
     [
         ({"observedGeneration": -1}, "greater than or equal to 0"),
-        ({"injectionHash": "0123"}, "status.injectionHash"),
+        ({"injectionHash": "0123"}, "injectionHash"),
         ({"pods": {"injected": -1}}, "greater than or equal to 0"),
         ({"pods": {"outdated": -1}}, "greater than or equal to 0"),
         ({"missingSecrets": ["keys", "keys"]}, "Duplicate value"),
         ({"missingSecrets": [f"keys-{n}" for n in range(18)]}, "Too many"),
-        ({"missingSecrets": ["Keys"]}, "status.missingSecrets[0]"),
+        ({"missingSecrets": ["Keys"]}, "missingSecrets[0]"),
         ({"missingSecrets": ["a" * 254]}, "Too long"),
         ({"conditions": STATUS["conditions"][:1] * 2}, "Duplicate value"),
-        ({"conditions": [{"type": "Ready"}]}, "status.conditions[0].reason: Required value"),
+        ({"conditions": [{"type": "Ready"}]}, "conditions[0].reason: Required value"),
         ({"conditions": [STATUS["conditions"][0] | {"status": "Maybe"}]}, 'value: "Maybe"'),
         ({"conditions": [STATUS["conditions"][0] | {"reason": ""}]}, "at least 1 chars long"),
         (

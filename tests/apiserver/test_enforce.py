@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import examples
-from controlplane import ControlPlane
+from controlplane import CONTROLLERS, ControlPlane
 from localoperator import OperatorProcess, install
 from manifests import ROOT
 from shield_operator import names
@@ -29,6 +29,8 @@ ENFORCE = {"llm-shield.io/enforce": "enabled"}
 DIGESTS = f"{names.OPERATOR_NAMESPACE}/configmaps/llm-shield-enforce"
 DIGEST = examples.IMAGE.partition("@")[2]
 NO_SIDECAR = "demands the shield (llm-shield.io/enforce), and the pod has no sidecar"
+POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/llm-shield-enforce"
+TYPE_CHECKER = "validatingadmissionpolicy-status-controller"
 COMPONENT = ROOT / "manifests" / "components" / "enforce"
 
 Refuses = Callable[[Any, str], None]
@@ -44,7 +46,7 @@ def list_digests(control_plane: ControlPlane, digests: str) -> None:
 @pytest.fixture(scope="module")
 def enforcing() -> Iterator[ControlPlane]:
     """A cluster with the policy in force, the operator running, and a namespace of each kind."""
-    with ControlPlane.start() as control_plane:
+    with ControlPlane.start(controllers=(*CONTROLLERS, TYPE_CHECKER)) as control_plane:
         install(control_plane)
         control_plane.kubectl("apply", "-k", str(COMPONENT))
         list_digests(control_plane, f"# what we trust\n  {DIGEST}  # 1.7.0\nsha256:{'9' * 64}\n")
@@ -248,6 +250,11 @@ def test_without_a_list_no_pod_is_let_in(enforcing: ControlPlane) -> None:
     enforcing.kubectl("apply", "-k", str(COMPONENT))
     list_digests(enforcing, DIGEST)
     eventually(lambda: create_pod(enforcing, "shop", examples.pod())[0] == HTTPStatus.CREATED)
+
+
+def test_the_api_server_finds_no_fault_in_the_expressions(enforcing: ControlPlane) -> None:
+    status = eventually(lambda: get(enforcing, POLICY).get("status"))
+    assert status["typeChecking"] == {}
 
 
 def test_the_policy_names_what_the_operator_does() -> None:

@@ -72,17 +72,23 @@ def operator(cluster: ControlPlane) -> Iterator[OperatorProcess]:
 def test_a_change_of_a_config_costs_one_look(
     cluster: ControlPlane, operator: OperatorProcess
 ) -> None:
-    """Not a second one for the echo of the status that was written then."""
-    make_namespace(cluster, "once", INJECT)
-    make_secret(cluster, "once", "keys")
-    before = looks(operator)
-    apply(cluster, examples.config(namespace="once"))
-    wait_reason(cluster, "once", "shield", "Accepted")
-    time.sleep(1)
-    assert looks(operator) - before == 1
-    cluster.kubectl("annotate", "ssc/shield", "touched=now", "--namespace=once")
-    time.sleep(1)
-    assert looks(operator) - before == 2
+    """Not a second one for the echo of the status that was written then.
+
+    Tried twice, since the look that is due every minute may fall into one of the tries.
+    """
+    costs = []
+    for namespace in ("once", "again"):
+        make_namespace(cluster, namespace, INJECT)
+        make_secret(cluster, namespace, "keys")
+        before = looks(operator)
+        apply(cluster, examples.config(namespace=namespace))
+        wait_reason(cluster, namespace, "shield", "Accepted")
+        time.sleep(1)
+        created = looks(operator)
+        cluster.kubectl("annotate", "ssc/shield", "touched=now", f"--namespace={namespace}")
+        time.sleep(1)
+        costs += [created - before, looks(operator) - created]
+    assert (min(costs[::2]), min(costs[1::2])) == (1, 1)
 
 
 def requests(operator: OperatorProcess) -> float:
