@@ -1,6 +1,7 @@
 """LLM-Shield-Proxy's own webhook: the real one, of its package, registered as its chart does it."""
 
 import base64
+import fcntl
 import hashlib
 import os
 import shutil
@@ -34,17 +35,16 @@ def programs() -> Path:
     """The folder of the package's programs: installed into the cache once, by its hashes."""
     digest = hashlib.sha256(_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()
     folder = cache().parent / "proxy" / digest[:16]
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Scripts know the folder that they were installed into, so it is not moved afterwards.
-        try:
+    folder.mkdir(parents=True, exist_ok=True)
+    done = folder / "installed"
+    with (folder / "lock").open("w") as lock:  # another run may be at it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
             venv.create(folder, with_pip=True)
-            install = ["install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-            pip = [str(folder / "bin" / "python"), "-m", "pip"]
-            subprocess.run([*pip, *install, "-r", str(_REQUIREMENTS)], check=True)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+            pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+            install = ["install", "--quiet", "--require-hashes", "-r", str(_REQUIREMENTS)]
+            subprocess.run([*pip, *install], check=True)
+            done.touch()
     return folder / "bin"
 
 
