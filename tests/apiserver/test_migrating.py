@@ -36,11 +36,12 @@ def run(control_plane: ControlPlane, step: int) -> str:
     """Do what a step says; what it prints."""
     folders = (Path(sys.executable).parent, control_plane.kubectl_path.parent)
     path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
+    home = str(control_plane.directory)  # where kubectl keeps what it has learned
     printed = ""
     for block in blocks(step, "sh"):
         result = subprocess.run(
             ["bash", "-euc", block],  # noqa: S607  # wherever the system has it
-            env={"PATH": path, "KUBECONFIG": str(control_plane.kubeconfig)},
+            env={"PATH": path, "KUBECONFIG": str(control_plane.kubeconfig), "HOME": home},
             capture_output=True,
             text=True,
             check=False,
