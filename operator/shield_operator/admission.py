@@ -13,12 +13,14 @@ docs/adr/0004-what-a-failure-answers.md):
 """
 
 import asyncio
+import base64
+import json
 import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -62,6 +64,8 @@ class _UnderWay:
     review: Review
     outcome: str = ""
     reason: str = ""
+    operations: list[Json] = field(default_factory=list)
+    """The patch; Kopf would make it by comparing the pod before and after."""
 
 
 _current: ContextVar[_UnderWay] = ContextVar("review")
@@ -70,10 +74,8 @@ _current: ContextVar[_UnderWay] = ContextVar("review")
 # --- The handler ----------------------------------------------------------------------------------
 
 
-async def inject(
-    state: State, lookup: SecretLookup, answer: kopf.Patch, warnings: list[str]
-) -> None:
-    """Decide about the pod of the review under way, and put the outcome into Kopf's answer.
+async def inject(state: State, lookup: SecretLookup, warnings: list[str]) -> None:
+    """Decide about the pod of the review under way, and leave the patch with it.
 
     The API server is asked about Secrets only that no config of the pod's namespace names, whose
     status tells of them: by an annotation, or by a config from elsewhere.
@@ -106,7 +108,7 @@ async def inject(
                 under_way.outcome = "denied"
                 raise kopf.AdmissionError(f"not injected ({reason}): {sentence}", code=403)
     warnings.extend(decision.warnings)
-    answer.fns.append(lambda pod: patch.apply(pod, decision))
+    under_way.operations = patch.operations(review.pod, decision)
 
 
 # --- The server -----------------------------------------------------------------------------------
@@ -255,6 +257,8 @@ class AdmissionServer(kopf.WebhookServer):
             if meant and under_way.outcome:
                 self._count(under_way.outcome, under_way.reason)
                 logger.debug("%s: %s %s", review, under_way.outcome, under_way.reason)
+                if under_way.operations:
+                    response |= {"patch": _encoded(under_way.operations), "patchType": "JSONPatch"}
                 return answer
             # Kopf allows what it finds no handler for: that pod would be bare.
             why = "Kopf did not call the handler" if meant else response["status"]["message"]
@@ -296,6 +300,11 @@ async def _read(request: web.Request, body: Body) -> None:
             raise web.HTTPRequestEntityTooLarge(_LARGEST_REVIEW, size)
         await body.add(chunk)
     body.complete()
+
+
+def _encoded(operations: list[Json]) -> str:
+    """A JSON Patch as a review's response carries it."""
+    return base64.b64encode(json.dumps(operations).encode()).decode()
 
 
 def _failure(sentence: str) -> web.Response:

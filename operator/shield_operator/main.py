@@ -140,8 +140,8 @@ class Operator:
             self._config_event(deleted=type == "DELETED", resource=dict(body))
 
         @kopf.on.mutate("v1", "pods", id=names.HANDLER, operations=["CREATE"], registry=registry)
-        async def inject(patch: kopf.Patch, warnings: list[str], **_: object) -> None:
-            await admission.inject(self._state, self._lookup, patch, warnings)
+        async def inject(warnings: list[str], **_: object) -> None:
+            await admission.inject(self._state, self._lookup, warnings)
 
         return registry
 

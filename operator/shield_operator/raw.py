@@ -1,4 +1,4 @@
-"""Raw JSON, read and changed without trusting it.
+"""Raw JSON, read without trusting it.
 
 The API server sends well-formed objects; files and strangers on the webhook's port may not. A null
 and a value of the wrong kind are read as absent here, so that no caller has to.
@@ -31,19 +31,3 @@ def texts(value: Json, *path: str) -> list[str]:
 def strings(value: Json, *path: str) -> Mapping[str, str]:
     """The strings of the object at `path` below `value`, by name."""
     return {key: text for key, text in mapping(value, *path).items() if isinstance(text, str)}
-
-
-def object_at(parent: Json, key: str) -> dict[str, Json]:
-    """The object at `key`, made where it is absent or null."""
-    if not isinstance(parent.get(key), dict):
-        parent[key] = {}
-    found: dict[str, Json] = parent[key]
-    return found
-
-
-def list_at(parent: Json, key: str) -> list[Json]:
-    """The list at `key`, made where it is absent or null."""
-    if not isinstance(parent.get(key), list):
-        parent[key] = []
-    found: list[Json] = parent[key]
-    return found

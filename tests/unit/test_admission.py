@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-import kopf
 import pytest
 from aiohttp import web
 
@@ -151,15 +150,12 @@ def test_what_is_none_of_our_business_is_allowed_as_it_is(changes: dict[str, str
 
 
 def through_the_handler(replica: Replica) -> Handler:
-    """What Kopf does between the server and `admission.inject`, with Kopf's own patch."""
+    """What Kopf does between the server and `admission.inject`."""
 
-    async def handler(body: Any) -> Any:
+    async def handler(_: Any) -> Any:
         warnings: list[str] = []
-        found = kopf.Patch(body=body["request"]["object"])
-        await admission.inject(replica.state, replica.lookup, found, warnings)
-        encoded = base64.b64encode(json.dumps(found.as_json_patch()).encode()).decode()
-        response = {"uid": "u", "allowed": True, "patch": encoded, "warnings": warnings}
-        return {"response": response}
+        await admission.inject(replica.state, replica.lookup, warnings)
+        return {"response": {"uid": "u", "allowed": True, "warnings": warnings}}
 
     return handler
 
@@ -218,7 +214,7 @@ def test_a_patch_that_fails_counts_as_a_failure_only(monkeypatch: pytest.MonkeyP
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("shield_operator.patch.apply", broken)
+    monkeypatch.setattr("shield_operator.patch.operations", broken)
     replica = Replica(None)
     replica.state.config_changed(config())
     replica.handler = through_the_handler(replica)

@@ -316,6 +316,14 @@ def unhashable(where: str) -> bytes:
     return review("shop", pod)
 
 
+def with_labels(labels: Any) -> bytes:
+    pod = examples.pod()
+    pod["metadata"] |= {"labels": labels, "annotations": labels}
+    return review("shop", pod)
+
+
+@example(content=with_labels([{}]))
+@example(content=with_labels("x"))
 @example(content=unhashable("volumes"))
 @example(content=unhashable("initContainers"))
 @example(content=unhashable("imagePullSecrets"))
