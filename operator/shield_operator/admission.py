@@ -248,7 +248,7 @@ class AdmissionServer(kopf.WebhookServer):
         under_way = _UnderWay(review)
         token = _current.set(under_way)
         try:
-            answer = await self._handler(review.body)
+            answer = await self._handler(review.for_kopf())
         except Exception:  # whatever it is, failurePolicy decides about the pod
             logger.exception("%s: the operator failed", review)
         else:

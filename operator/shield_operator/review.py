@@ -16,6 +16,8 @@ _MOST_VALUES: Final = 200_000
 """Objects and lists in a review. No pod that etcd would store has more (its variables, say, take
 13 bytes each of 1.5 MiB); one that has would cost seconds and memory, and be refused at the end."""
 
+_ABOUT: Final = ("uid", "resource", "subResource", "operation", "userInfo", "dryRun")
+
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
@@ -42,6 +44,20 @@ class Review:
             and not request.get("subResource")
             and request.get("operation") == "CREATE"
         )
+
+    def for_kopf(self) -> Json:
+        """The review as Kopf gets it: it takes apart and compares what it does not need.
+
+        Its way to the handler needs to know what it is about; the handler takes the pod from here.
+        """
+        request = self.body["request"]
+        about = {key: request[key] for key in _ABOUT if key in request}
+        metadata = {"namespace": self.namespace, "name": pods.described(self.pod)}
+        return {
+            "apiVersion": self.body["apiVersion"],
+            "kind": self.body["kind"],
+            "request": {**about, "object": {"metadata": metadata}},
+        }
 
     def __str__(self) -> str:
         """The pod, for a log line: nothing of its content."""
