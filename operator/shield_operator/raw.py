@@ -1,7 +1,8 @@
 """Raw JSON, read without trusting it.
 
 The API server sends well-formed objects; files and strangers on the webhook's port may not. A null
-and a value of the wrong kind are read as absent here, so that no caller has to.
+and a value of the wrong kind are read as absent here, so that no caller has to. An object is a
+`dict`, as every parser makes it: to ask for a `Mapping` took a third of the time of a decision.
 """
 
 from collections.abc import Mapping
@@ -12,14 +13,14 @@ from shield_operator.model import Json
 def mapping(value: Json, *path: str) -> Mapping[str, Json]:
     """The object at `path` below `value`, or an empty one."""
     for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def items(value: Json, *path: str) -> list[Mapping[str, Json]]:
     """The objects of the list at `path` below `value`."""
     found = mapping(value, *path[:-1]).get(path[-1])
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def texts(value: Json, *path: str) -> list[str]:

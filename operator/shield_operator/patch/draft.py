@@ -38,7 +38,7 @@ class Draft:
         holder = self.pod
         for depth, (key, below) in enumerate(itertools.pairwise(path)):
             found = holder[key] if isinstance(key, int) else holder.get(key)
-            if not isinstance(found, list if isinstance(below, int) else Mapping):
+            if not isinstance(found, list if isinstance(below, int) else dict):
                 for missing in reversed(path[depth + 1 :]):
                     value = {missing: value}
                 self._set(path[: depth + 1], value)
@@ -50,7 +50,7 @@ class Draft:
 
     def update(self, path: Path, members: Mapping[str, Json]) -> None:
         """Set several members of the object at `path`."""
-        if not isinstance(self._at(path), Mapping):
+        if not isinstance(self._at(path), dict):
             self.put(path, dict(members))
             return
         for key, value in members.items():
@@ -59,7 +59,7 @@ class Draft:
     def remove(self, path: Path) -> None:
         """Take a member of an object away, where it is there."""
         holder = self._at(path[:-1])
-        if isinstance(holder, Mapping) and path[-1] in holder:
+        if isinstance(holder, dict) and path[-1] in holder:
             del self._own(path[:-1])[path[-1]]
             self.operations.append({"op": "remove", "path": _pointer(path)})
 
@@ -97,7 +97,7 @@ class Draft:
     def _at(self, path: Path) -> Json:
         found = self.pod
         for key in path:
-            if isinstance(found, Mapping):
+            if isinstance(found, dict):
                 found = found.get(key)
             elif isinstance(found, list) and isinstance(key, int):
                 found = found[key]
