@@ -8,6 +8,7 @@ every pod of a config, `parse` says it alone.
 The modules, each importing only those above it:
 
     formats     names, labels, images, quantities
+    sharing     equal parts, kept once
     reader      JSON that may be anything, and what is wrong with it
     resource    the dataclasses
     core_types  Kubernetes' own types inside a config
@@ -45,6 +46,7 @@ from shield_operator.model.resource import (
     SelectorOperator,
     ShieldConfig,
 )
+from shield_operator.model.sharing import shared
 
 __all__ = [
     "EVERYTHING",
@@ -73,4 +75,5 @@ __all__ = [
     "is_label_value",
     "parse",
     "quantity",
+    "shared",
 ]
