@@ -14,7 +14,6 @@ docs/adr/0004-what-a-failure-answers.md):
 
 import asyncio
 import base64
-import json
 import logging
 import ssl
 from collections.abc import AsyncIterator
@@ -32,6 +31,7 @@ from shield_operator.authentication import Authentication
 from shield_operator.bodies import Bodies, Body
 from shield_operator.certificate_source import CertificateSource
 from shield_operator.certificates import CertificateError, KeyPair
+from shield_operator.coding import encode
 from shield_operator.connections import KEEP_ALIVE, REQUEST, Connection, Connections
 from shield_operator.decision import Decision, Ignore, Inject, Skip, decide, needed_secrets
 from shield_operator.listening import listen
@@ -151,7 +151,7 @@ class AdmissionServer(kopf.WebhookServer):
         yield {}
         await asyncio.Event().wait()
 
-    def runner(self) -> web.ServerRunner:
+    async def runner(self) -> web.ServerRunner:
         """What is behind the listener: ``POST /inject``, and nothing else.
 
         No application of aiohttp's: to find the one route there is, and all that routes may have,
@@ -176,7 +176,7 @@ class AdmissionServer(kopf.WebhookServer):
         """
         await self._certificate.available.wait()
         port = self._state.settings.webhook_port
-        runner = self.runner()
+        runner = await self.runner()
         await runner.setup()
         try:
             self.connections = Connections(cast("web.Server", runner.server), self._next_context)
@@ -319,11 +319,11 @@ async def _read(request: web.BaseRequest, body: Body) -> None:
 
 def _encoded(operations: list[Json]) -> str:
     """A JSON Patch as a review's response carries it."""
-    return base64.b64encode(json.dumps(operations).encode()).decode()
+    return base64.b64encode(encode(operations)).decode()
 
 
 def _json(answer: Json) -> web.Response:
-    return web.Response(body=json.dumps(answer).encode(), headers=_JSON)
+    return web.Response(body=encode(answer), headers=_JSON)
 
 
 def _failure(sentence: str) -> web.Response:

@@ -3,13 +3,13 @@
 https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#request
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from shield_operator import pods, raw
+from shield_operator.coding import decode
 from shield_operator.model import Json, is_dns_label
 
 _MOST_VALUES: Final = 200_000
@@ -73,7 +73,7 @@ def read_review(content: bytes) -> Review:
     if _values(content) > _MOST_VALUES:
         raise BadReviewError(f"the body holds more than {_MOST_VALUES} objects and lists")
     try:
-        body = json.loads(content)
+        body = decode(content)
     except (ValueError, RecursionError) as error:
         raise BadReviewError("the body is not JSON") from error
     if not isinstance(body, dict) or body.get("kind") != "AdmissionReview":

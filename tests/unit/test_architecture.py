@@ -14,6 +14,7 @@ PURE = (
     "model",
     "pods",
     "raw",
+    "coding",
     "arguments",
     "review",
     "selection",
@@ -45,6 +46,8 @@ ONLY_IMPORTERS = {
     "asn1crypto": {"certificates"},
     "kopf": {"admission", "kopf_runner", "logs", "main"},
     "prometheus_client": {"metrics"},
+    "orjson": {"coding"},
+    "uvloop": {"cli"},
     "ruamel": set(),  # the tests' reader of YAML 1.2
 }
 

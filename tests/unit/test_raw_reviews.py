@@ -77,7 +77,7 @@ class Replica:
         )
         self._connected = cast("AsyncGenerator[Any]", operator._server(handler))
         self.run(anext(self._connected))
-        self._runner = operator._server.runner()
+        self._runner = self.run(operator._server.runner())
         self._session = self.run(self._open())
         self._url = "http://{}:{}{}".format(*self._runner.addresses[0], names.INJECT_PATH)
 
