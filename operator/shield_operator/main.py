@@ -1,6 +1,7 @@
 """Everything that runs: Kopf's registrations, and the loops beside them. A table of contents."""
 
 import asyncio
+import gc
 import logging
 import math
 import signal
@@ -205,6 +206,10 @@ class Operator:
             self._enqueue(ref)
         if is_first:
             self._scanning.wake()
+            # What is there by now stays: a collection that goes through all configs would hold up
+            # the admissions of its time.
+            gc.collect()
+            gc.freeze()
 
     async def _check_secrets(self) -> None:
         self._reconciler.enqueue_all()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from shield_operator import raw
 from shield_operator.drift import Plans
 from shield_operator.hearing import Hearing
-from shield_operator.model import ConfigRef, Json, SecretState
+from shield_operator.model import ConfigRef, Json, SecretState, frugal
 from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
 from shield_operator.selection import ConfigIndex, IndexedConfig
 from shield_operator.settings import Settings
@@ -168,7 +168,9 @@ class State:
         return int(generation or 0) < int(known.config.generation or 0)
 
     def _note(self, ref: ConfigRef, resource: Json) -> None:
-        self.statuses[ref] = raw.mapping(resource, "status")
+        entry = self.configs.get(ref)
+        ref = ref if entry is None else entry.ref  # one of them is enough
+        self.statuses[ref] = frugal(raw.mapping(resource, "status"))
         self._absent_secrets[ref] = absent_secrets(resource)
         self._uids[ref] = _uid(resource)
         self._versions[ref] = str(raw.mapping(resource, "metadata").get("resourceVersion"))

@@ -1,10 +1,14 @@
 """What configs have in common is kept once."""
 
 import gc
+import json
 import tracemalloc
+from typing import Any
+
+import pytest
 
 from examples import config, index, plan
-from shield_operator.model import shared
+from shield_operator.model import frugal, shared
 from shield_operator.selection import ConfigIndex
 
 
@@ -49,3 +53,17 @@ def test_a_config_costs_less_than_4_kb() -> None:
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert size / 200 < 4096
+
+
+def test_strings_that_were_met_before_are_the_same() -> None:
+    one, other = (json.loads('{"aKey": ["a value", {"b": null}]}') for _ in range(2))
+    first, second = frugal(one), frugal(other)
+    assert first == one
+    (key,), (same,) = first, second
+    assert key is same
+    assert first["aKey"][0] is second["aKey"][0]
+
+
+@pytest.mark.parametrize("part", [None, 1, True, 1.5, "", [], {}, "x" * 10_000, {1: {True: "a"}}])
+def test_all_else_stays_as_it_is(part: Any) -> None:
+    assert repr(frugal(part)) == repr(part)

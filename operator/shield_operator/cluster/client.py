@@ -82,14 +82,18 @@ class Cluster:
             raise Refused(f"cannot {what}: {error}; is this an API server?") from error
 
     async def list_configs(self) -> list[Json]:
-        """Every ``ShieldSidecarConfig`` of the cluster, read in pages.
+        """Every ``ShieldSidecarConfig`` of the cluster, read in pages; without managed fields.
 
         Raises:
             NotFound: where the CustomResourceDefinition is not installed.
         """
         what = f"list {names.PLURAL}"
         try:
-            return [item async for page in self._pages(_CONFIGS, what=what) for item in page]
+            return [
+                _without_managed_fields(item)
+                async for page in self._pages(_CONFIGS, what=what)
+                for item in page
+            ]
         except NotFound as error:
             raise NotFound(
                 f"cannot {what}: the API server does not know them; apply manifests/install.yaml"
@@ -320,3 +324,10 @@ def _resource(path: str) -> str:
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
     return {key: base64.b64encode(value).decode("ascii") for key, value in data.items()}
+
+
+def _without_managed_fields(item: Json) -> Json:
+    """They are half of a config, of which there may be thousands at a time."""
+    if isinstance(item.get("metadata"), dict):
+        item["metadata"].pop("managedFields", None)
+    return item

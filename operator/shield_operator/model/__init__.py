@@ -46,7 +46,7 @@ from shield_operator.model.resource import (
     SelectorOperator,
     ShieldConfig,
 )
-from shield_operator.model.sharing import shared
+from shield_operator.model.sharing import frugal, shared
 
 __all__ = [
     "EVERYTHING",
@@ -68,6 +68,7 @@ __all__ = [
     "SecurityContext",
     "SelectorOperator",
     "ShieldConfig",
+    "frugal",
     "is_dns_label",
     "is_dns_subdomain",
     "is_image_digest",
