@@ -116,7 +116,7 @@ class Draft:
     def _copied_once(self, value: Json) -> Json:
         if id(value) in self._ours:
             return value
-        copied = copy.copy(value)
+        copied = value.copy()
         self._ours[id(copied)] = copied
         return copied
 

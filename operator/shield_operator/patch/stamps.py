@@ -12,7 +12,6 @@ from shield_operator.plan import Plan
 def stamp_injected(draft: Draft, plan: Plan, kept: Iterable[str]) -> None:
     """Say which plan was applied, and what was left as the user had it."""
     pod = draft.pod
-    given = pods.annotations(pod)
     stamps = {
         names.INJECTED_CONFIG_ANNOTATION: plan.source,
         names.INJECTION_HASH_ANNOTATION: plan.fingerprint,
@@ -22,10 +21,10 @@ def stamp_injected(draft: Draft, plan: Plan, kept: Iterable[str]) -> None:
     unchanged = ",".join(dict.fromkeys(kept))
     if pods.is_stamped(pod, plan.source, plan.fingerprint):
         # The second time, what others have changed meanwhile would count as the user's too.
-        unchanged = given.get(names.KEPT_BY_USER_ANNOTATION, "")
+        unchanged = pods.annotation(pod, names.KEPT_BY_USER_ANNOTATION) or ""
     if unchanged:
         stamps[names.KEPT_BY_USER_ANNOTATION] = unchanged
-    if names.DEFAULT_CONTAINER_ANNOTATION not in given:
+    if pods.annotation(pod, names.DEFAULT_CONTAINER_ANNOTATION) is None:
         application = pods.application_container(pod, plan.wiring.container)
         if application is not None:
             stamps[names.DEFAULT_CONTAINER_ANNOTATION] = str(application.get("name"))
