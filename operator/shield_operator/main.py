@@ -202,7 +202,7 @@ class Operator:
         Kopf, when it lost its place in the watch, does not ask what was deleted meanwhile.
         """
         is_first = not self._state.listed
-        for ref in await self._state.relist(self._cluster.list_configs):
+        for ref in await self._state.relist(self._cluster.config_pages()):
             self._enqueue(ref)
         if is_first:
             self._scanning.wake()

@@ -81,19 +81,16 @@ class Cluster:
         except ValueError as error:
             raise Refused(f"cannot {what}: {error}; is this an API server?") from error
 
-    async def list_configs(self) -> list[Json]:
-        """Every ``ShieldSidecarConfig`` of the cluster, read in pages; without managed fields.
+    async def config_pages(self) -> AsyncIterator[list[Json]]:
+        """Every ``ShieldSidecarConfig`` of the cluster, page by page.
 
         Raises:
             NotFound: where the CustomResourceDefinition is not installed.
         """
         what = f"list {names.PLURAL}"
         try:
-            return [
-                _without_managed_fields(item)
-                async for page in self._pages(_CONFIGS, what=what)
-                for item in page
-            ]
+            async for page in self._pages(_CONFIGS, what=what):
+                yield page
         except NotFound as error:
             raise NotFound(
                 f"cannot {what}: the API server does not know them; apply manifests/install.yaml"
@@ -324,10 +321,3 @@ def _resource(path: str) -> str:
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
     return {key: base64.b64encode(value).decode("ascii") for key, value in data.items()}
-
-
-def _without_managed_fields(item: Json) -> Json:
-    """They are half of a config, of which there may be thousands at a time."""
-    if isinstance(item.get("metadata"), dict):
-        item["metadata"].pop("managedFields", None)
-    return item
