@@ -143,7 +143,7 @@ async def measure(pods: int) -> None:
     async with Cluster.connect(metrics) as cluster:
         state = State(settings)
         state.version_read(await cluster.version())
-        await state.relist(cluster.list_configs)
+        await state.relist(cluster.config_pages())
         reconciler = Reconciler(cluster, state, lambda: False)
         scanner = Scanner(cluster, state, reconciler, metrics)
         for number in range(1, SCANS + 1):

@@ -13,24 +13,26 @@ docs/adr/0004-what-a-failure-answers.md):
 """
 
 import asyncio
+import base64
 import logging
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 import kopf
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from shield_operator import names, patch
 from shield_operator.authentication import Authentication
 from shield_operator.bodies import Bodies, Body
 from shield_operator.certificate_source import CertificateSource
 from shield_operator.certificates import CertificateError, KeyPair
+from shield_operator.coding import encode
 from shield_operator.connections import KEEP_ALIVE, REQUEST, Connection, Connections
 from shield_operator.decision import Decision, Ignore, Inject, Skip, decide, needed_secrets
 from shield_operator.listening import listen
@@ -52,6 +54,7 @@ _LARGEST_REVIEW: Final = 20 * 2**20
 _SHUTDOWN: Final = 5.0
 """Seconds that a request under way may still take when the listener closes."""
 _BACKLOG: Final = 128
+_JSON: Final = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8"}
 _BETWEEN_WARNINGS: Final = 60.0
 """Seconds between two warnings of the same kind: strangers must not fill the log."""
 
@@ -64,6 +67,8 @@ class _UnderWay:
     outcome: str = ""
     reason: str = ""
     sentence: str = ""
+    operations: list[Json] = field(default_factory=list)
+    """The patch; Kopf would make it by comparing the pod before and after."""
 
 
 _current: ContextVar[_UnderWay] = ContextVar("review")
@@ -72,10 +77,8 @@ _current: ContextVar[_UnderWay] = ContextVar("review")
 # --- The handler ----------------------------------------------------------------------------------
 
 
-async def inject(
-    state: State, lookup: SecretLookup, answer: kopf.Patch, warnings: list[str]
-) -> None:
-    """Decide about the pod of the review under way, and put the outcome into Kopf's answer.
+async def inject(state: State, lookup: SecretLookup, warnings: list[str]) -> None:
+    """Decide about the pod of the review under way, and leave the patch with it.
 
     The API server is asked about Secrets only that no config of the pod's namespace names, whose
     status tells of them: by an annotation, or by a config from elsewhere.
@@ -109,7 +112,7 @@ async def inject(
                 under_way.outcome = "denied"
                 raise kopf.AdmissionError(f"not injected ({reason}): {sentence}", code=403)
     warnings.extend(decision.warnings)
-    answer.fns.append(lambda pod: patch.apply(pod, decision))
+    under_way.operations = patch.operations(review.pod, decision)
 
 
 # --- The server -----------------------------------------------------------------------------------
@@ -153,21 +156,22 @@ class AdmissionServer(kopf.WebhookServer):
         yield {}
         await asyncio.Event().wait()
 
-    def runner(self) -> web.AppRunner:
-        """What is behind the listener: ``POST /inject``, and nothing else."""
-        app = web.Application(client_max_size=_LARGEST_REVIEW)
-        app.add_routes([web.post(names.INJECT_PATH, self._answer)])
-        return web.AppRunner(
-            app,
-            handle_signals=False,
+    async def runner(self) -> web.ServerRunner:
+        """What is behind the listener: ``POST /inject``, and nothing else.
+
+        No application of aiohttp's: to find the one route there is, and all that routes may have,
+        cost more than to decide about a pod.
+        """
+        server = web.Server(
+            self._route,
             access_log=None,
-            shutdown_timeout=_SHUTDOWN,
             keepalive_timeout=KEEP_ALIVE,
             lingering_time=REQUEST,
             # No API server compresses a review; 5 MiB that unpack to gigabytes cost memory and time
             # before their size is known.
             auto_decompress=False,
         )
+        return web.ServerRunner(server, handle_signals=False, shutdown_timeout=_SHUTDOWN)
 
     async def serve(self) -> None:
         """Listen, from the first certificate on until cancelled.
@@ -177,7 +181,7 @@ class AdmissionServer(kopf.WebhookServer):
         """
         await self._certificate.available.wait()
         port = self._state.settings.webhook_port
-        runner = self.runner()
+        runner = await self.runner()
         await runner.setup()
         try:
             self.connections = Connections(cast("web.Server", runner.server), self._next_context)
@@ -204,7 +208,20 @@ class AdmissionServer(kopf.WebhookServer):
             self._context_of = parts
         return self.context
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _route(self, request: web.BaseRequest) -> web.Response:
+        if request.path != names.INJECT_PATH:
+            return web.Response(status=HTTPStatus.NOT_FOUND, text="404: Not Found")
+        if request.method != hdrs.METH_POST:
+            return web.Response(
+                status=HTTPStatus.METHOD_NOT_ALLOWED,
+                text="405: Method Not Allowed",
+                headers={hdrs.ALLOW: hdrs.METH_POST},
+            )
+        if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return await self._answer(request)
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
         connection = Connection.of(request.transport)
         if not self._authentication.admits(request.headers.get("Authorization")):
             return self._refused(
@@ -242,18 +259,18 @@ class AdmissionServer(kopf.WebhookServer):
         except BadReviewError as error:
             return self._refused(HTTPStatus.BAD_REQUEST, str(error))
         if not review.is_pod_creation:
-            return web.json_response(_allowed(review))
+            return _json(_allowed(review))
         answer = await self._ask_handler(review)
         if answer is None:
             return _failure(f"the operator failed on {review}; its log says why")
-        return web.json_response(answer)
+        return _json(answer)
 
     async def _ask_handler(self, review: Review) -> Json:
         """The handler's answer, or None where there is none that it meant."""
         under_way = _UnderWay(review)
         token = _current.set(under_way)
         try:
-            answer = await self._handler(review.body)
+            answer = await self._handler(review.for_kopf())
         except Exception:  # whatever it is, failurePolicy decides about the pod
             logger.exception("%s: the operator failed", review)
         else:
@@ -261,6 +278,8 @@ class AdmissionServer(kopf.WebhookServer):
             meant = response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN
             if meant and under_way.outcome:
                 self._count(under_way.outcome, under_way.reason)
+                if under_way.operations:
+                    response |= {"patch": _encoded(under_way.operations), "patchType": "JSONPatch"}
                 self._told(review, under_way.outcome, under_way.reason, under_way.sentence)
                 return answer
             # Kopf allows what it finds no handler for: that pod would be bare.
@@ -290,7 +309,7 @@ class AdmissionServer(kopf.WebhookServer):
         self._metrics.admission(outcome, reason)
 
 
-async def _read(request: web.Request, body: Body) -> None:
+async def _read(request: web.BaseRequest, body: Body) -> None:
     """Take in the body.
 
     Raises:
@@ -303,6 +322,15 @@ async def _read(request: web.Request, body: Body) -> None:
             raise web.HTTPRequestEntityTooLarge(_LARGEST_REVIEW, size)
         await body.add(chunk)
     body.complete()
+
+
+def _encoded(operations: list[Json]) -> str:
+    """A JSON Patch as a review's response carries it."""
+    return base64.b64encode(encode(operations)).decode()
+
+
+def _json(answer: Json) -> web.Response:
+    return web.Response(body=encode(answer), headers=_JSON)
 
 
 def _failure(sentence: str) -> web.Response:

@@ -1,6 +1,7 @@
 """Everything that runs: Kopf's registrations, and the loops beside them. A table of contents."""
 
 import asyncio
+import gc
 import logging
 import math
 import signal
@@ -154,8 +155,8 @@ class Operator:
             self._config_event(deleted=type == "DELETED", resource=dict(body))
 
         @kopf.on.mutate("v1", "pods", id=names.HANDLER, operations=["CREATE"], registry=registry)
-        async def inject(patch: kopf.Patch, warnings: list[str], **_: object) -> None:
-            await admission.inject(self._state, self._lookup, patch, warnings)
+        async def inject(warnings: list[str], **_: object) -> None:
+            await admission.inject(self._state, self._lookup, warnings)
 
         return registry
 
@@ -215,10 +216,14 @@ class Operator:
         Kopf, when it lost its place in the watch, does not ask what was deleted meanwhile.
         """
         is_first = not self._state.listed
-        for ref in await self._state.relist(self._cluster.list_configs):
+        for ref in await self._state.relist(self._cluster.config_pages()):
             self._enqueue(ref)
         if is_first:
             self._scanning.wake()
+            # What is there by now stays: a collection that goes through all configs would hold up
+            # the admissions of its time.
+            gc.collect()
+            gc.freeze()
 
     async def _check_secrets(self) -> None:
         self._reconciler.enqueue_all()

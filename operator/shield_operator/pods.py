@@ -18,6 +18,12 @@ def annotations(pod: Json) -> Mapping[str, str]:
     return {key: text for key, text in raw.strings(pod, "metadata", "annotations").items() if text}
 
 
+def annotation(pod: Json, key: str) -> str | None:
+    """One of them; an empty one counts as absent."""
+    text = raw.mapping(pod, "metadata", "annotations").get(key)
+    return text if text and isinstance(text, str) else None
+
+
 def containers(pod: Json) -> list[Mapping[str, Json]]:
     """``spec.containers``."""
     return raw.items(pod, "spec", "containers")
@@ -43,23 +49,22 @@ def application_container(pod: Json, configured: str | None) -> Json | None:
     would take, else the first.
     """
     candidates = [c for c in containers(pod) if c.get("name") != names.SIDECAR]
-    given = annotations(pod)
-    asked = given.get(names.CONTAINER_ANNOTATION) or configured
+    asked = annotation(pod, names.CONTAINER_ANNOTATION) or configured
     if asked is not None:
         return next((c for c in candidates if c.get("name") == asked), None)
-    default = given.get(names.DEFAULT_CONTAINER_ANNOTATION)
+    default = annotation(pod, names.DEFAULT_CONTAINER_ANNOTATION)
     first = candidates[0] if candidates else None
     return next((c for c in candidates if c.get("name") == default), first)
 
 
 def keys_secret(pod: Json, configured: str | None) -> str | None:
     """The Secret of the sidecar's keys: the pod's own choice, or the config's."""
-    return annotations(pod).get(names.KEYS_SECRET_ANNOTATION) or configured
+    return annotation(pod, names.KEYS_SECRET_ANNOTATION) or configured
 
 
 def image_pull_secrets(pod: Json) -> tuple[str, ...]:
     """The names that the pod's annotation lists, trimmed, without empty ones and repetitions."""
-    listed = annotations(pod).get(names.IMAGE_PULL_SECRETS_ANNOTATION, "").split(",")
+    listed = (annotation(pod, names.IMAGE_PULL_SECRETS_ANNOTATION) or "").split(",")
     return tuple(dict.fromkeys(filter(None, map(str.strip, listed))))
 
 
@@ -93,10 +98,9 @@ def described(pod: Json) -> str:
 
 def is_stamped(pod: Json, source: str, fingerprint: str) -> bool:
     """Whether the pod's annotations say that it was injected from this config with this plan."""
-    stamps = annotations(pod)
     found = (
-        stamps.get(names.INJECTED_CONFIG_ANNOTATION),
-        stamps.get(names.INJECTION_HASH_ANNOTATION),
+        annotation(pod, names.INJECTED_CONFIG_ANNOTATION),
+        annotation(pod, names.INJECTION_HASH_ANNOTATION),
     )
     return found == (source, fingerprint)
 

@@ -1,7 +1,8 @@
-"""Raw JSON, read and changed without trusting it.
+"""Raw JSON, read without trusting it.
 
 The API server sends well-formed objects; files and strangers on the webhook's port may not. A null
-and a value of the wrong kind are read as absent here, so that no caller has to.
+and a value of the wrong kind are read as absent here, so that no caller has to. An object is a
+`dict`, as every parser makes it: to ask for a `Mapping` took a third of the time of a decision.
 """
 
 from collections.abc import Mapping
@@ -12,14 +13,14 @@ from shield_operator.model import Json
 def mapping(value: Json, *path: str) -> Mapping[str, Json]:
     """The object at `path` below `value`, or an empty one."""
     for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def items(value: Json, *path: str) -> list[Mapping[str, Json]]:
     """The objects of the list at `path` below `value`."""
     found = mapping(value, *path[:-1]).get(path[-1])
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def texts(value: Json, *path: str) -> list[str]:
@@ -31,19 +32,3 @@ def texts(value: Json, *path: str) -> list[str]:
 def strings(value: Json, *path: str) -> Mapping[str, str]:
     """The strings of the object at `path` below `value`, by name."""
     return {key: text for key, text in mapping(value, *path).items() if isinstance(text, str)}
-
-
-def object_at(parent: Json, key: str) -> dict[str, Json]:
-    """The object at `key`, made where it is absent or null."""
-    if not isinstance(parent.get(key), dict):
-        parent[key] = {}
-    found: dict[str, Json] = parent[key]
-    return found
-
-
-def list_at(parent: Json, key: str) -> list[Json]:
-    """The list at `key`, made where it is absent or null."""
-    if not isinstance(parent.get(key), list):
-        parent[key] = []
-    found: list[Json] = parent[key]
-    return found

@@ -3,18 +3,20 @@
 https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#request
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from shield_operator import pods, raw
+from shield_operator.coding import decode
 from shield_operator.model import Json, is_dns_label
 
 _MOST_VALUES: Final = 200_000
 """Objects and lists in a review. No pod that etcd would store has more (its variables, say, take
 13 bytes each of 1.5 MiB); one that has would cost seconds and memory, and be refused at the end."""
+
+_ABOUT: Final = ("uid", "resource", "subResource", "operation", "userInfo", "dryRun")
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
@@ -48,6 +50,20 @@ class Review:
         """Whether nothing is going to be created."""
         return self.body["request"].get("dryRun") is True
 
+    def for_kopf(self) -> Json:
+        """The review as Kopf gets it: it takes apart and compares what it does not need.
+
+        Its way to the handler needs to know what it is about; the handler takes the pod from here.
+        """
+        request = self.body["request"]
+        about = {key: request[key] for key in _ABOUT if key in request}
+        metadata = {"namespace": self.namespace, "name": pods.described(self.pod)}
+        return {
+            "apiVersion": self.body["apiVersion"],
+            "kind": self.body["kind"],
+            "request": {**about, "object": {"metadata": metadata}},
+        }
+
     def __str__(self) -> str:
         """The pod, for a log line: nothing of its content."""
         return f"pod {self.namespace}/{pods.described(self.pod)}"
@@ -62,7 +78,7 @@ def read_review(content: bytes) -> Review:
     if _values(content) > _MOST_VALUES:
         raise BadReviewError(f"the body holds more than {_MOST_VALUES} objects and lists")
     try:
-        body = json.loads(content)
+        body = decode(content)
     except (ValueError, RecursionError) as error:
         raise BadReviewError("the body is not JSON") from error
     if not isinstance(body, dict) or body.get("kind") != "AdmissionReview":

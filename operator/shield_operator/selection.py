@@ -159,11 +159,13 @@ class ConfigIndex:
             return self
         return _index(self.settings, version, (entry.config for entry in self))
 
-    def with_resources(
-        self, resources: Iterable[Json], *, keep: Iterable[IndexedConfig] = ()
+    def with_configs(
+        self,
+        configs: Iterable[ShieldConfig | InvalidConfig],
+        *,
+        keep: Iterable[IndexedConfig] = (),
     ) -> "ConfigIndex":
         """This index after all configs were listed: what is not among them is gone, but `keep`."""
-        configs = map(parse, resources)
         compiled = (_compiled(config, self.settings, self.version) for config in configs)
         return replace(self, namespaces=_by_namespace([*keep, *compiled]))
 

@@ -2,12 +2,21 @@
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
 
 from shield_operator import raw
 from shield_operator.drift import Plans
 from shield_operator.hearing import Hearing
-from shield_operator.model import ConfigRef, Json, SecretState
+from shield_operator.model import (
+    ConfigRef,
+    InvalidConfig,
+    Json,
+    SecretState,
+    ShieldConfig,
+    frugal,
+    parse,
+)
 from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
 from shield_operator.selection import ConfigIndex, IndexedConfig
 from shield_operator.settings import Settings
@@ -114,28 +123,40 @@ class State:
             self._note(ref, resource)
             self._touched(ref)
 
-    async def relist(self, list_configs: Callable[[], Awaitable[list[Json]]]) -> set[ConfigRef]:
+    async def relist(self, pages: AsyncIterator[list[Json]]) -> set[ConfigRef]:
         """Make the index what a list says, and return the configs that it did not hold so.
 
         Kopf's watch misses deletions while it reconnects. What the watch brings or we write while
-        the list is under way is newer than the list, and stays.
+        the list is under way is newer than the list, and stays. Each page is read as it comes and
+        then let go: thousands of configs as the API server tells them would leave a heap behind
+        that is four times what is kept of them.
         """
         self._changed_during_list = set()
+        listed: dict[ConfigRef, Json] = {}
+        parsed: dict[ConfigRef, ShieldConfig | InvalidConfig] = {}
         try:
-            resources = {config_ref(resource): resource for resource in await list_configs()}
+            async for page in pages:
+                for resource in page:
+                    ref = config_ref(resource)
+                    listed[ref] = self._without_spec(ref, resource)
+                    if not self._is_as_listed(self.configs.get(ref), resource):
+                        parsed[ref] = parse(resource)
             newer = self._changed_during_list
         finally:
             self._changed_during_list = None
         before = self.configs
-        listed = {ref: resource for ref, resource in resources.items() if ref not in newer}
-        kept = [e for e in before if e.ref in newer or self._is_as_listed(e, listed.get(e.ref))]
-        refs_kept = {entry.ref for entry in kept}
-        self.configs = before.with_resources(
-            (resource for ref, resource in listed.items() if ref not in refs_kept), keep=kept
+        self.watch.show(listed.values())
+        for ref in newer:
+            listed.pop(ref, None)
+            parsed.pop(ref, None)
+        kept = (
+            entry
+            for entry in before
+            if entry.ref in newer or (entry.ref in listed and entry.ref not in parsed)
         )
+        self.configs = before.with_configs(parsed.values(), keep=kept)
         for ref, resource in listed.items():
             self._note(ref, resource)
-        self.watch.show(resources.values())
         for ref in self.statuses.keys() - listed.keys() - newer:
             self._forget(ref)
         self.listed = True
@@ -165,8 +186,26 @@ class State:
                     known.setdefault(name, SecretState.UNKNOWN)
         return known
 
-    def _is_as_listed(self, entry: IndexedConfig, resource: Json) -> bool:
+    def _without_spec(self, ref: ConfigRef, resource: Json) -> Json:
+        """What there is to note of a config."""
+        metadata = raw.mapping(resource, "metadata")
+        known = self._is_noted(ref, resource)
+        status = self.statuses[ref] if known else frugal(raw.mapping(resource, "status"))
+        return {
+            "metadata": {key: metadata[key] for key in _NOTED if key in metadata},
+            "status": status,
+        }
+
+    def _is_noted(self, ref: ConfigRef, resource: Json) -> bool:
+        """Whether we know this very version of a config."""
+        version = raw.mapping(resource, "metadata").get("resourceVersion")
+        known = self._versions.get(ref), self._uids.get(ref)
+        return version is not None and known == (version, _uid(resource))
+
+    def _is_as_listed(self, entry: IndexedConfig | None, resource: Json) -> bool:
         """Whether a listed config is the one that we know, in the generation that we know."""
+        if entry is None:
+            return False
         generation = raw.mapping(resource, "metadata").get("generation")
         same = (generation, _uid(resource)) == (entry.config.generation, self._uids.get(entry.ref))
         return same and generation is not None
@@ -180,7 +219,11 @@ class State:
         return int(generation or 0) < int(known.config.generation or 0)
 
     def _note(self, ref: ConfigRef, resource: Json) -> None:
-        self.statuses[ref] = raw.mapping(resource, "status")
+        if self._is_noted(ref, resource):
+            return
+        entry = self.configs.get(ref)
+        ref = ref if entry is None else entry.ref  # one of them is enough
+        self.statuses[ref] = frugal(raw.mapping(resource, "status"))
         self._absent_secrets[ref] = absent_secrets(resource)
         self._uncount(ref)
         self._ready_reasons[ref] = reason = ready_reason(resource)
@@ -200,6 +243,9 @@ class State:
     def _touched(self, ref: ConfigRef) -> None:
         if self._changed_during_list is not None:
             self._changed_during_list.add(ref)
+
+
+_NOTED: Final = ("namespace", "name", "uid", "generation", "resourceVersion")
 
 
 def _uid(resource: Json) -> str:

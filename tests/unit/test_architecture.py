@@ -15,6 +15,7 @@ PURE = (
     "pods",
     "raw",
     "allowance",
+    "coding",
     "arguments",
     "review",
     "selection",
@@ -47,6 +48,8 @@ ONLY_IMPORTERS = {
     "asn1crypto": {"certificates"},
     "kopf": {"admission", "kopf_runner", "logs", "main"},
     "prometheus_client": {"metrics"},
+    "orjson": {"coding"},
+    "uvloop": {"cli"},
     "ruamel": set(),  # the tests' reader of YAML 1.2
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 import examples
 from authorities import OwnAuthority
@@ -138,7 +139,8 @@ def run(server: Server, test: Callable[[], Awaitable[None]]) -> None:
             await test()
         await asyncio.sleep(0.1)
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as the operator does
+        runner.run(main())
 
 
 @pytest.fixture

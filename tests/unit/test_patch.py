@@ -2,6 +2,8 @@
 
 import copy
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import jsonpatch
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from examples import config, decided, index, plan, pod
 from shield_operator.decision import Decision, Inject, Skip, SkipReason
 from shield_operator.patch import apply, operations
+from shield_operator.patch.draft import Draft
 from shield_operator.plan import ClusterVersion
 from strategies import CONFIGS, PODS
 
@@ -177,9 +180,82 @@ def test_twice_is_once_and_the_operations_say_the_same(
 ) -> None:
     once = applied(a_pod, found)
     assert applied(once, found) == once
-    patched = jsonpatch.apply_patch(a_pod, operations(a_pod, found))
+    before = json.dumps(a_pod)
+    found_operations = operations(a_pod, found)
+    assert json.dumps(a_pod) == before
+    patched = jsonpatch.apply_patch(a_pod, found_operations)
     assert json.dumps(patched, sort_keys=True) == json.dumps(once, sort_keys=True)
     assert operations(once, found) == []
+
+
+def containers_within(value: Any) -> Iterator[Any]:
+    """Every object and list in JSON."""
+    if isinstance(value, dict | list):
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from containers_within(inner)
+
+
+@given(PODS, st.sampled_from(INJECTIONS))
+@hypothesis_settings(max_examples=100, deadline=None)
+def test_a_pod_that_is_changed_in_place_shares_nothing_with_the_plan(
+    a_pod: dict[str, Any], found: Inject
+) -> None:
+    before = json.dumps(asdict(found.plan), sort_keys=True)
+    changed = json.loads(json.dumps(a_pod))  # so that it shares nothing with itself
+    apply(changed, found)
+    parts = [*containers_within(changed)]
+    assert len({id(part) for part in parts}) == len(parts)
+    for part in parts:
+        part.clear()
+    assert json.dumps(asdict(found.plan), sort_keys=True) == before
+
+
+@given(PODS, DECISIONS)
+@hypothesis_settings(max_examples=100, deadline=None)
+def test_the_operations_leave_the_plan_as_it_is(a_pod: dict[str, Any], found: Decision) -> None:
+    before = json.dumps([asdict(one.plan) for one in INJECTIONS], sort_keys=True)
+    operations(a_pod, found)
+    assert json.dumps([asdict(one.plan) for one in INJECTIONS], sort_keys=True) == before
+
+
+def test_what_is_not_changed_is_not_copied() -> None:
+    """A large pod costs no more than a small one."""
+    a_pod = pod(containers=[{"name": "web", "env": []}, {"name": "other"}], initContainers=[{}])
+    draft = Draft(a_pod)
+    draft.put(("spec", "containers", 0, "env"), [{"name": "X"}])
+    draft.append(("spec", "containers", 0, "env"), [{"name": "Y"}])
+    changed = draft.pod
+    assert changed["spec"]["containers"][0]["env"] == [{"name": "X"}, {"name": "Y"}]
+    assert changed["spec"]["containers"][1] is a_pod["spec"]["containers"][1]
+    assert changed["spec"]["initContainers"] is a_pod["spec"]["initContainers"]
+    assert changed["metadata"] is a_pod["metadata"]
+    assert a_pod["spec"]["containers"][0] == {"name": "web", "env": []}
+
+
+@pytest.mark.parametrize(
+    ("key", "pointer"), [("a/b", "/metadata/a~1b"), ("~", "/metadata/~0"), ("~1", "/metadata/~01")]
+)
+def test_keys_are_escaped(key: str, pointer: str) -> None:
+    draft = Draft({"metadata": {}})
+    draft.put(("metadata", key), "x")
+    assert draft.operations == [{"op": "add", "path": pointer, "value": "x"}]
+
+
+def test_absent_parents_are_made_by_one_operation() -> None:
+    draft = Draft({"metadata": {"labels": None}})
+    draft.put(("metadata", "labels", "app"), "web")
+    draft.put(("spec", "affinity", "podAffinity"), {})
+    assert draft.operations == [
+        {"op": "replace", "path": "/metadata/labels", "value": {"app": "web"}},
+        {"op": "add", "path": "/spec", "value": {"affinity": {"podAffinity": {}}}},
+    ]
+
+
+def test_a_position_past_the_end_is_the_end() -> None:
+    draft = Draft({"list": ["a"]})
+    draft.insert(("list",), 5, "b")
+    assert draft.operations == [{"op": "add", "path": "/list/1", "value": "b"}]
 
 
 SET_ON_CONTAINERS = ("args", "env", "volumeMounts")

@@ -55,6 +55,7 @@ class Replica:
         self._client = self.run(_client_of_nobody())
         metrics = Metrics()
         cluster = Cluster(self._client, metrics)
+        self.api_requests = metrics.api_requests
         operator = Operator(examples.settings(**environment), cluster, metrics)
         state = operator._state
         state.listed = True
@@ -77,7 +78,7 @@ class Replica:
         )
         self._connected = cast("AsyncGenerator[Any]", operator._server(handler))
         self.run(anext(self._connected))
-        self._runner = operator._server.runner()
+        self._runner = self.run(operator._server.runner())
         self._session = self.run(self._open())
         self._url = "http://{}:{}{}".format(*self._runner.addresses[0], names.INJECT_PATH)
 
@@ -316,6 +317,14 @@ def unhashable(where: str) -> bytes:
     return review("shop", pod)
 
 
+def with_labels(labels: Any) -> bytes:
+    pod = examples.pod()
+    pod["metadata"] |= {"labels": labels, "annotations": labels}
+    return review("shop", pod)
+
+
+@example(content=with_labels([{}]))
+@example(content=with_labels("x"))
 @example(content=unhashable("volumes"))
 @example(content=unhashable("initContainers"))
 @example(content=unhashable("imagePullSecrets"))
@@ -407,3 +416,21 @@ def test_after_all_that_an_ordinary_pod_gets_its_sidecar(replica: Replica) -> No
     response = json.loads(answer)["response"]
     assert response["uid"] == UID
     assert has_sidecar(patched(response, examples.pod()))
+
+
+def asked(replica: Replica) -> float:
+    """How many requests it has sent to the API server."""
+    (family,) = replica.api_requests.collect()
+    return sum(sample.value for sample in family.samples if sample.name.endswith("_total"))
+
+
+def test_an_admission_asks_the_api_server_nothing(replica: Replica) -> None:
+    """But for a Secret that the pod itself names, which nothing else tells of."""
+    before = asked(replica)
+    for namespace in NAMESPACES:
+        for pod in (examples.pod(), examples.pod(hostNetwork=True)):
+            assert replica.send(review(namespace, pod))[0] == 200
+    assert asked(replica) == before
+    own = {names.KEYS_SECRET_ANNOTATION: "own-of-this-test"}
+    assert replica.send(review("shop", examples.pod(annotations=own)))[0] == 200
+    assert asked(replica) == before + 1

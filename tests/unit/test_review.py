@@ -92,3 +92,22 @@ def test_what_cannot_be_answered_says_why(content: bytes, why: str) -> None:
 def test_garbage_is_refused_in_order(content: bytes) -> None:
     with pytest.raises(BadReviewError):
         read_review(content)
+
+
+def test_kopf_gets_what_it_is_about_and_not_the_pod() -> None:
+    """It would take a large pod apart, and compare it with nothing."""
+    a_pod = pod(owner="ReplicaSet")
+    a_pod["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    thin = read_review(review(object=a_pod, subResource="")).for_kopf()
+    assert thin == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1",
+            "resource": REQUEST["resource"],
+            "subResource": "",
+            "operation": "CREATE",
+            "userInfo": REQUEST["userInfo"],
+            "object": {"metadata": {"namespace": "shop", "name": "web-…"}},
+        },
+    }

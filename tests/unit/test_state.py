@@ -1,6 +1,7 @@
 """What a replica knows: watch and list together, whatever order they come in."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -26,11 +27,12 @@ def known(a_state: State) -> set[str]:
 def relist(
     a_state: State, *resources: dict[str, Any], during: Any = lambda: None
 ) -> set[ConfigRef]:
-    async def list_configs() -> list[Any]:
+    async def pages() -> AsyncIterator[list[Any]]:
+        yield list(resources[:1])
+        yield list(resources[1:])
         during()
-        return list(resources)
 
-    return asyncio.run(a_state.relist(list_configs))
+    return asyncio.run(a_state.relist(pages()))
 
 
 def test_nothing_is_ready_at_the_start() -> None:
@@ -101,12 +103,13 @@ def test_a_list_that_fails_changes_nothing() -> None:
     found = state()
     found.config_changed(config("a"))
 
-    async def list_configs() -> list[Any]:
+    async def pages() -> AsyncIterator[list[Any]]:
+        yield [config("b")]
         raise OSError
 
     async def attempt() -> None:
         try:
-            await found.relist(list_configs)
+            await found.relist(pages())
         except OSError:
             return
 

@@ -56,13 +56,16 @@ def run_operator(**flags: str | None) -> None:
         fail(error.problems)
 
     # Only now, so that a wrong setting is told at once: these imports take a second.
+    import uvloop  # noqa: PLC0415
+
     from shield_operator import logs, main  # noqa: PLC0415
     from shield_operator.cluster import NoCredentials  # noqa: PLC0415
     from shield_operator.listening import CannotListenError  # noqa: PLC0415
 
     logs.configure(settings)
     try:
-        asyncio.run(main.run(settings))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(main.run(settings))
     except SettingsError as error:
         fail(error.problems)
     except NoCredentials as error:

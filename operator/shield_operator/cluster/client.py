@@ -81,15 +81,16 @@ class Cluster:
         except ValueError as error:
             raise Refused(f"cannot {what}: {error}; is this an API server?") from error
 
-    async def list_configs(self) -> list[Json]:
-        """Every ``ShieldSidecarConfig`` of the cluster, read in pages.
+    async def config_pages(self) -> AsyncIterator[list[Json]]:
+        """Every ``ShieldSidecarConfig`` of the cluster, page by page.
 
         Raises:
             NotFound: where the CustomResourceDefinition is not installed.
         """
         what = f"list {names.PLURAL}"
         try:
-            return [item async for page in self._pages(_CONFIGS, what=what) for item in page]
+            async for page in self._pages(_CONFIGS, what=what):
+                yield page
         except NotFound as error:
             raise NotFound(
                 f"cannot {what}: the API server does not know them; apply manifests/install.yaml"

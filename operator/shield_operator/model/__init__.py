@@ -8,6 +8,7 @@ every pod of a config, `parse` says it alone.
 The modules, each importing only those above it:
 
     formats     names, labels, images, quantities
+    sharing     equal parts, kept once
     reader      JSON that may be anything, and what is wrong with it
     resource    the dataclasses
     core_types  Kubernetes' own types inside a config
@@ -45,6 +46,7 @@ from shield_operator.model.resource import (
     SelectorOperator,
     ShieldConfig,
 )
+from shield_operator.model.sharing import frugal, shared
 
 __all__ = [
     "EVERYTHING",
@@ -66,6 +68,7 @@ __all__ = [
     "SecurityContext",
     "SelectorOperator",
     "ShieldConfig",
+    "frugal",
     "is_dns_label",
     "is_dns_subdomain",
     "is_image_digest",
@@ -73,4 +76,5 @@ __all__ = [
     "is_label_value",
     "parse",
     "quantity",
+    "shared",
 ]

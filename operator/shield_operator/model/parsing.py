@@ -35,6 +35,7 @@ from shield_operator.model.resource import (
     ShieldConfig,
 )
 from shield_operator.model.scheduling import scheduling
+from shield_operator.model.sharing import frugal
 
 
 def parse(resource: Json) -> ShieldConfig | InvalidConfig:
@@ -52,6 +53,7 @@ def parse(resource: Json) -> ShieldConfig | InvalidConfig:
     ref, generation = _metadata(root.raw.get("metadata"))
     if "spec" not in root:
         root.problem("spec", "is missing: give at least its image")
+    root.raw["spec"] = frugal(root.raw.get("spec"))
     spec = root.object("spec")
     selector = label_selector(spec.object("podSelector"))
     if problems:  # so far, they are all about how to get at the selector

@@ -1,21 +1,20 @@
 """Where the pod may run: a config's node selector, tolerations and affinity, where it has none."""
 
-import copy
 from collections.abc import Mapping
 
 from shield_operator import names, raw
 from shield_operator.model import Json, Scheduling
+from shield_operator.patch.draft import Draft
 
 
-def schedule(pod: Json, scheduling: Scheduling, kept: list[str]) -> None:
+def schedule(draft: Draft, scheduling: Scheduling, kept: list[str]) -> None:
     """Add the rules, and to `kept` the names of those that the pod has otherwise."""
-    spec = raw.object_at(pod, "spec")
-    _set_absent(spec, "nodeSelector", scheduling.node_selector, kept)
-    present = [_normal(toleration) for toleration in raw.items(spec, "tolerations")]
-    for toleration in scheduling.tolerations:
-        if _normal(toleration) not in present:
-            raw.list_at(spec, "tolerations").append(copy.deepcopy(toleration))
-    _set_absent(spec, "affinity", scheduling.affinity or {}, kept)
+    _set_absent(draft, "nodeSelector", scheduling.node_selector, kept)
+    if scheduling.tolerations:
+        present = [_normal(one) for one in raw.items(draft.pod, "spec", "tolerations")]
+        absent = [one for one in scheduling.tolerations if _normal(one) not in present]
+        draft.append(("spec", "tolerations"), absent)
+    _set_absent(draft, "affinity", scheduling.affinity or {}, kept)
 
 
 def is_same_toleration(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
@@ -23,11 +22,11 @@ def is_same_toleration(one: Mapping[str, Json], other: Mapping[str, Json]) -> bo
     return bool(_normal(one) == _normal(other))
 
 
-def _set_absent(spec: Json, field: str, rules: Json, kept: list[str]) -> None:
+def _set_absent(draft: Draft, field: str, rules: Mapping[str, Json], kept: list[str]) -> None:
     for key, rule in rules.items():
-        found = raw.mapping(spec, field).get(key)
+        found = raw.mapping(draft.pod, "spec", field).get(key)
         if found is None:
-            raw.object_at(spec, field)[key] = copy.deepcopy(rule)
+            draft.put(("spec", field, key), rule)
         elif found != rule:
             kept.append(names.kept_rule(field, key))
 

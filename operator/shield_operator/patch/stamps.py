@@ -1,15 +1,17 @@
 """What a pod carries afterwards: the labels and annotations that tell what became of it."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from shield_operator import names, pods, raw
 from shield_operator.decision import SkipReason
-from shield_operator.model import Json
+from shield_operator.patch.draft import Draft
 from shield_operator.plan import Plan
 
 
-def stamp_injected(pod: Json, plan: Plan, kept: Iterable[str]) -> None:
+def stamp_injected(draft: Draft, plan: Plan, kept: Iterable[str]) -> None:
     """Say which plan was applied, and what was left as the user had it."""
+    pod = draft.pod
     stamps = {
         names.INJECTED_CONFIG_ANNOTATION: plan.source,
         names.INJECTION_HASH_ANNOTATION: plan.fingerprint,
@@ -19,40 +21,43 @@ def stamp_injected(pod: Json, plan: Plan, kept: Iterable[str]) -> None:
     unchanged = ",".join(dict.fromkeys(kept))
     if pods.is_stamped(pod, plan.source, plan.fingerprint):
         # The second time, what others have changed meanwhile would count as the user's too.
-        unchanged = pods.annotations(pod).get(names.KEPT_BY_USER_ANNOTATION, "")
+        unchanged = pods.annotation(pod, names.KEPT_BY_USER_ANNOTATION) or ""
     if unchanged:
         stamps[names.KEPT_BY_USER_ANNOTATION] = unchanged
-    if names.DEFAULT_CONTAINER_ANNOTATION not in pods.annotations(pod):
+    if pods.annotation(pod, names.DEFAULT_CONTAINER_ANNOTATION) is None:
         application = pods.application_container(pod, plan.wiring.container)
         if application is not None:
             stamps[names.DEFAULT_CONTAINER_ANNOTATION] = str(application.get("name"))
-    _set_label(pod, names.INJECTED_LABEL, names.INJECTED_VALUE)
-    _remove_label(pod, names.INJECTION_SKIPPED_LABEL)
-    _annotate(pod, stamps, instead_of=(*names.INJECTED_ANNOTATIONS, names.SKIP_REASON_ANNOTATION))
+    _set_label(draft, names.INJECTED_LABEL, names.INJECTED_VALUE)
+    _remove_label(draft, names.INJECTION_SKIPPED_LABEL)
+    _annotate(draft, stamps, instead_of=(*names.INJECTED_ANNOTATIONS, names.SKIP_REASON_ANNOTATION))
 
 
-def stamp_skipped(pod: Json, reason: SkipReason, sentence: str) -> None:
+def stamp_skipped(draft: Draft, reason: SkipReason, sentence: str) -> None:
     """Say why nothing was applied."""
-    _set_label(pod, names.INJECTION_SKIPPED_LABEL, reason.value)
-    _remove_label(pod, names.INJECTED_LABEL)
+    _set_label(draft, names.INJECTION_SKIPPED_LABEL, reason.value)
+    _remove_label(draft, names.INJECTED_LABEL)
     stamps = {names.SKIP_REASON_ANNOTATION: sentence}
-    _annotate(pod, stamps, instead_of=names.INJECTED_ANNOTATIONS)
+    _annotate(draft, stamps, instead_of=names.INJECTED_ANNOTATIONS)
 
 
-def _set_label(pod: Json, key: str, value: str) -> None:
-    labels = raw.object_at(raw.object_at(pod, "metadata"), "labels")
-    if key in labels and pods.outcome_labels_are_frozen(pod):
-        return
-    labels[key] = value
+_LABELS: Final = ("metadata", "labels")
+_ANNOTATIONS: Final = ("metadata", "annotations")
 
 
-def _remove_label(pod: Json, key: str) -> None:
-    if not pods.outcome_labels_are_frozen(pod):
-        raw.object_at(raw.object_at(pod, "metadata"), "labels").pop(key, None)
+def _set_label(draft: Draft, key: str, value: str) -> None:
+    is_there = key in raw.mapping(draft.pod, *_LABELS)
+    if not (is_there and pods.outcome_labels_are_frozen(draft.pod)):
+        draft.put((*_LABELS, key), value)
 
 
-def _annotate(pod: Json, stamps: Mapping[str, str], *, instead_of: tuple[str, ...]) -> None:
-    annotations = raw.object_at(raw.object_at(pod, "metadata"), "annotations")
+def _remove_label(draft: Draft, key: str) -> None:
+    if not pods.outcome_labels_are_frozen(draft.pod):
+        draft.remove((*_LABELS, key))
+
+
+def _annotate(draft: Draft, stamps: Mapping[str, str], *, instead_of: tuple[str, ...]) -> None:
     for key in instead_of:
-        annotations.pop(key, None)
-    annotations.update(stamps)
+        if key not in stamps:
+            draft.remove((*_ANNOTATIONS, key))
+    draft.update(_ANNOTATIONS, stamps)

@@ -11,6 +11,7 @@ from shield_operator.model import (
     SecretMount,
     ShieldConfig,
     quantity,
+    shared,
 )
 
 _OWN_ENVIRONMENT: Final = (
@@ -38,18 +39,14 @@ def sidecar(config: ShieldConfig, image: str, *, native: bool) -> Json:
     if native:
         container["restartPolicy"] = "Always"
     return container | {
-        "ports": [{"name": names.PORT_NAME, "containerPort": config.port, "protocol": "TCP"}],
+        "ports": shared(
+            [{"name": names.PORT_NAME, "containerPort": config.port, "protocol": "TCP"}]
+        ),
         "env": _environment(config.env),
         "resources": _resources(config.resources or {}),
-        "startupProbe": _probe("/livez", period=1, failures=60),
-        "readinessProbe": _probe("/readyz", period=5, failures=3),
-        "livenessProbe": _probe("/livez", period=10, failures=3),
+        **_PROBES,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            {"name": names.TMP_VOLUME, "mountPath": names.TMP_PATH},
-            _NO_TOKEN_MOUNT,
-            *map(_secret_volume_mount, config.secret_mounts),
-        ],
+        "volumeMounts": shared([*_MOUNTS, *map(_secret_volume_mount, config.secret_mounts)]),
         "securityContext": _security_context(config),
     }
 
@@ -77,10 +74,10 @@ def _ports_of(args: tuple[str, ...]) -> Iterator[str]:
 def _environment(own: tuple[Json, ...]) -> list[Json]:
     """The operator's variables, then the config's, which replace them by name."""
     replaced = {variable["name"] for variable in own}
-    return [dict(v) for v in _OWN_ENVIRONMENT if v["name"] not in replaced] + [*own]
+    return [v for v in _OWN_ENVIRONMENT if v["name"] not in replaced] + [*own]
 
 
-def _resources(given: Mapping[str, Mapping[str, Json]]) -> dict[str, dict[str, Json]]:
+def _resources(given: Mapping[str, Mapping[str, Json]]) -> Json:
     """The config's amounts, completed for each resource by itself.
 
     A default limit stands only where the config gives that resource neither request nor limit, so
@@ -93,7 +90,7 @@ def _resources(given: Mapping[str, Mapping[str, Json]]) -> dict[str, dict[str, J
         limit = limits.get(kind, default)
         requests.setdefault(kind, default if quantity(default) <= quantity(limit) else limit)
     limits |= {kind: value for kind, value in _DEFAULT_LIMITS.items() if kind not in touched}
-    return {"requests": requests, "limits": limits}
+    return shared({"requests": requests, "limits": limits})
 
 
 def _probe(path: str, *, period: int, failures: int) -> Json:
@@ -102,6 +99,13 @@ def _probe(path: str, *, period: int, failures: int) -> Json:
         "periodSeconds": period,
         "failureThreshold": failures,
     }
+
+
+_PROBES: Final = {
+    "startupProbe": _probe("/livez", period=1, failures=60),
+    "readinessProbe": _probe("/readyz", period=5, failures=3),
+    "livenessProbe": _probe("/livez", period=10, failures=3),
+}
 
 
 # --- The payload's stage --------------------------------------------------------------------------
@@ -119,10 +123,9 @@ def stage(config: ShieldConfig, payload: Payload) -> Json:
     return container | {
         "resources": _resources({}),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            {"name": names.PAYLOAD_VOLUME, "mountPath": payload.mount_path},
-            _NO_TOKEN_MOUNT,
-        ],
+        "volumeMounts": shared(
+            [{"name": names.PAYLOAD_VOLUME, "mountPath": payload.mount_path}, _NO_TOKEN_MOUNT]
+        ),
         "securityContext": _security_context(config),
     }
 
@@ -154,7 +157,7 @@ def _security_context(config: ShieldConfig) -> Json:
         context["runAsUser"] = chosen.run_as_user
     if chosen.run_as_group is not None:
         context["runAsGroup"] = chosen.run_as_group
-    return context
+    return shared(context)
 
 
 # --- Volumes --------------------------------------------------------------------------------------
@@ -165,6 +168,9 @@ _NO_TOKEN_MOUNT: Final = {
     "mountPath": names.TOKEN_MOUNT_PATH,
     "readOnly": True,
 }
+
+_MOUNTS: Final = ({"name": names.TMP_VOLUME, "mountPath": names.TMP_PATH}, _NO_TOKEN_MOUNT)
+"""The sidecar's, beside its Secrets'."""
 
 TMP_VOLUME: Final = {"name": names.TMP_VOLUME, "emptyDir": {"sizeLimit": "64Mi"}}
 """A place to write under a read-only root."""
