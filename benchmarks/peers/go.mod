@@ -1,0 +1,3 @@
+module shield-operator.invalid/peers
+
+go 1.26.0
