@@ -61,16 +61,15 @@ func (b Bounds) Check() error {
 //
 // makeCall is called once for each client, in that client's goroutine; the call that it returns
 // takes the request's number.
-func Run(bounds Bounds, makeCall func(client int) func(number int) error) Figures {
+func Run(bounds Bounds, makeCall func(client int) func(number int) error) *Samples {
 	var (
 		taken    atomic.Int64
 		failed   atomic.Int64
 		answered atomic.Int64
 		mutex    sync.Mutex
-		samples  []time.Duration
-		failures = map[string]int{}
 		wait     sync.WaitGroup
 	)
+	samples := &Samples{Failures: map[string]int{}}
 	begin := time.Now()
 	deadline := begin.Add(time.Duration(bounds.Seconds * float64(time.Second)))
 	for client := range bounds.Clients {
@@ -90,7 +89,7 @@ func Run(bounds Bounds, makeCall func(client int) func(number int) error) Figure
 				if err != nil {
 					failed.Add(1)
 					mutex.Lock()
-					failures[err.Error()]++
+					samples.Failures[err.Error()]++
 					mutex.Unlock()
 					continue
 				}
@@ -98,18 +97,36 @@ func Run(bounds Bounds, makeCall func(client int) func(number int) error) Figure
 				answered.Add(1)
 			}
 			mutex.Lock()
-			samples = append(samples, mine...)
+			samples.Durations = append(samples.Durations, mine...)
 			mutex.Unlock()
 		})
 	}
 	wait.Wait()
-	return Measured(samples, failures, time.Since(begin))
+	samples.Took = time.Since(begin)
+	return samples
 }
 
-// Measured makes figures of samples.
-func Measured(samples []time.Duration, failures map[string]int, took time.Duration) Figures {
+// Samples is what a run saw.
+type Samples struct {
+	Durations []time.Duration
+	Failures  map[string]int
+	Took      time.Duration
+}
+
+// Add puts another run's to them.
+func (s *Samples) Add(other *Samples) {
+	s.Durations = append(s.Durations, other.Durations...)
+	s.Took += other.Took
+	for failure, count := range other.Failures {
+		s.Failures[failure] += count
+	}
+}
+
+// Figures are made of the samples, which are sorted by that.
+func (s *Samples) Figures() Figures {
+	samples, took := s.Durations, s.Took
 	slices.Sort(samples)
-	figures := Figures{Requests: len(samples), Failures: failures, Seconds: took.Seconds()}
+	figures := Figures{Requests: len(samples), Failures: s.Failures, Seconds: took.Seconds()}
 	if len(samples) == 0 {
 		return figures
 	}

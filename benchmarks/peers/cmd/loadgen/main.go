@@ -91,7 +91,7 @@ func run(address, authority, body, namespaces string, bounds load.Bounds) (repor
 	trust.NextProtos = []string{"http/1.1"}
 	client := &http.Client{Timeout: patience, Transport: transport(trust, bounds.Clients)}
 	var patched atomic.Int64
-	figures := load.Run(bounds, func(int) func(int) error {
+	samples := load.Run(bounds, func(int) func(int) error {
 		mine := make([][]byte, len(templates))
 		var answer bytes.Buffer
 		return func(number int) error {
@@ -102,7 +102,7 @@ func run(address, authority, body, namespaces string, bounds load.Bounds) (repor
 			return ask(client, address, mine[which], &answer, &patched)
 		}
 	})
-	return report{figures, patched.Load(), len(templates[0])}, nil
+	return report{samples.Figures(), patched.Load(), len(templates[0])}, nil
 }
 
 func transport(trust *tls.Config, clients int) *http.Transport {
