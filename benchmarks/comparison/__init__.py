@@ -9,6 +9,7 @@ The modules, each importing only those above it:
     stage      the control plane with namespaces, certificates and webhook configurations
     peers      how each webhook is started, and where it answers
     measure    one function for each kind of measurement
+    profiling  where the time of an admission goes
     bars       what was promised, and whether it is so; pure
     chart      the figures as SVG; pure
     report     the figures as Markdown; pure

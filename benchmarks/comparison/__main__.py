@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +16,18 @@ from typing import Any, Final
 
 from benchmarks.comparison import bars, capacity, chart, measure, pods, report
 from benchmarks.comparison.measure import NONE, QUICK, WHOLE, Load, Pace
-from benchmarks.comparison.peers import OURS, Ours
-from benchmarks.comparison.programs import ROOT, ensure
+from benchmarks.comparison.peers import OURS, Ours, Webhook
+from benchmarks.comparison.profiling import profile
+from benchmarks.comparison.programs import ROOT, Programs, ensure
 from benchmarks.comparison.stage import Stage
+
 from controlplane import ControlPlane
 from support import WebhookClient
 
 _RESULTS: Final = ROOT / "build" / "benchmarks.json"
-_LONGEST: Final = 1500
+_FEW: Final = 20
+"""Namespaces for the configs of all steps but the last."""
+_LONGEST: Final = 1800
 """Seconds after which it gives up."""
 
 
@@ -52,71 +57,101 @@ def main() -> None:
     (docs / "capacity.md").write_text(capacity.page(results), encoding="utf-8")
 
 
+class Run:
+    """Everything, in one run on one API server.
+
+    Attributes:
+        found: the results, as JSON keeps them.
+    """
+
+    def __init__(self, stage: Stage, load: Load, programs: Programs, pace: Pace) -> None:
+        self._stage = stage
+        self._load = load
+        self._pace = pace
+        self._begin = time.monotonic()
+        self._review = WebhookClient.body(f"bench-{OURS}", pods.plain())
+        self._makers = measure.makers(stage, programs, self._review)
+        self.found: dict[str, Any] = {"machine": machine(pace)}
+
+    def all(self) -> Any:
+        """Measure; returns the results."""
+        self._stage.namespace(NONE)
+        self._stage.namespace(f"bench-{OURS}", ours=True)
+        with self._ours():
+            self._stage.wait_accepted(f"bench-{OURS}")
+        self._say("start to ready")
+        self.found["start"] = measure.starts(self._makers, self._pace.starts)
+        with ExitStack() as running:
+            self._beside([running.enter_context(make()) for make in self._makers.values()])
+        self._say("profile")
+        self.found["profile"] = profile(self._load, self._ours, self._stage.folder, 3000)
+        with self._ours() as ours:
+            self._with_most(ours, self._by_configs())
+        self.found["machine"]["minutes"] = (time.monotonic() - self._begin) / 60
+        self._say("done")
+        return self.found
+
+    def _beside(self, webhooks: Sequence[Webhook]) -> None:
+        """What is compared with the other webhooks."""
+        for webhook in webhooks:
+            if not isinstance(webhook, Ours):
+                self._stage.namespace(webhook.namespace)
+                self._stage.configure(webhook.name, webhook.namespace, webhook.url)
+        load, pace = self._load, self._pace
+        self._say("through the API server")
+        self.found["api"] = measure.through_the_api_server(load, webhooks, pace)
+        self._say("direct")
+        self.found["direct"] = measure.direct(load, webhooks, pace)
+        self.found["memory"] = measure.memory(webhooks)
+        self._say("by size")
+        self.found["series"] = measure.series(load, webhooks, pace)
+        self._say("calls to the API server")
+        (ours,) = [webhook for webhook in webhooks if isinstance(webhook, Ours)]
+        self.found["calls"] = measure.calls_to_the_api_server(load, ours, 10 * pace.seconds)
+
+    def _by_configs(self) -> Sequence[str]:
+        """More and more configs; returns the namespaces that have one."""
+        self.found["configs"] = {}
+        teams: Sequence[str] = [f"bench-{OURS}"]
+        more = 0
+        for count in self._pace.configs:
+            if count > 1:
+                last = count == self._pace.configs[-1]
+                teams = self._stage.teams(self._pace.namespaces if last else _FEW)
+                beside = count - 1 - len(teams)  # the first one, and one for each team
+                self._stage.configs(teams, range(more, beside))
+                more = beside
+            self._say(f"{count} configs")
+            self.found["configs"][count] = measure.with_configs(
+                self._load, self._ours, teams, self._pace
+            )
+        return teams
+
+    def _with_most(self, ours: Ours, teams: Sequence[str]) -> None:
+        """A long time with all configs, and as many pods as the API server takes."""
+        self._say("endurance")
+        self.found["endurance"] = measure.endurance(self._load, ours, teams, self._pace.endurance)
+        self._say("simulation")
+        found = measure.simulation(self._load, ours, teams, self._pace.simulation)
+        found |= {"configs": self._pace.configs[-1], "namespaces": len(teams)}
+        self.found["simulation"] = found
+
+    def _ours(self, profile: Path | None = None) -> Ours:
+        return Ours(self._stage, self._review, profile=profile)
+
+    def _say(self, what: str) -> None:
+        seconds = time.monotonic() - self._begin
+        print(f"{seconds:4.0f} s  {what}", file=sys.stderr, flush=True)
+
+
 def measured(pace: Pace) -> Any:
-    """Everything, in one run on one API server."""
+    """The results of one run."""
     programs = ensure()
-    begin = time.monotonic()
-
-    def say(what: str) -> None:
-        print(f"{time.monotonic() - begin:4.0f} s  {what}", file=sys.stderr, flush=True)
-
-    found: dict[str, Any] = {"machine": machine(pace)}
+    # As large clusters set them: the API server is not to turn away what is measured.
     flags = ["--max-mutating-requests-inflight=1000", "--max-requests-inflight=2000"]
     with ControlPlane.start(apiserver_args=flags) as control_plane:
         stage = Stage(control_plane, datetime.now(UTC))
-        load = Load(stage, programs)
-        stage.namespace(NONE)
-        stage.namespace(f"bench-{OURS}", ours=True)
-        review = WebhookClient.body(f"bench-{OURS}", pods.plain())
-        makers = measure.makers(stage, programs, review)
-        with makers[OURS]():
-            stage.wait_accepted(f"bench-{OURS}")
-        say("start to ready")
-        found["start"] = measure.starts(makers, pace.starts)
-        with ExitStack() as running:
-            webhooks = [running.enter_context(make()) for make in makers.values()]
-            for webhook in webhooks:
-                if webhook.name != OURS:
-                    stage.namespace(webhook.namespace)
-                    stage.configure(webhook.name, webhook.namespace, webhook.url)
-            say("through the API server")
-            found["api"] = measure.through_the_api_server(load, webhooks, pace)
-            say("direct")
-            found["direct"] = measure.direct(load, webhooks, pace)
-            found["memory"] = measure.memory(webhooks)
-            say("by size")
-            found["series"] = measure.series(load, webhooks, pace)
-            (ours,) = [webhook for webhook in webhooks if isinstance(webhook, Ours)]
-            say("calls to the API server")
-            found["calls"] = measure.calls_to_the_api_server(load, ours, 10 * pace.seconds)
-        say("profile")
-        found["profile"] = measure.profile(
-            load, lambda file: Ours(stage, review, profile=file), stage.folder, 3000
-        )
-        found["configs"] = {}
-        more = 0
-        teams: list[str] = [f"bench-{OURS}"]
-        for count in pace.configs:
-            if count > 1:
-                teams = stage.teams(pace.namespaces if count == pace.configs[-1] else 20)
-                beside = count - 1 - len(teams)  # the first one, and one for each team
-                stage.configs(teams, range(more, beside))
-                more = beside
-            say(f"{count} configs")
-            found["configs"][count] = measure.with_configs(
-                load, lambda: Ours(stage, review), teams, pace
-            )
-        with Ours(stage, review) as ours:
-            say("endurance")
-            found["endurance"] = measure.endurance(load, ours, teams, pace.endurance)
-            say("simulation")
-            found["simulation"] = measure.simulation(load, ours, teams, pace.simulation)
-            found["simulation"]["configs"] = pace.configs[-1]
-            found["simulation"]["namespaces"] = len(teams)
-    found["machine"]["minutes"] = (time.monotonic() - begin) / 60
-    found["machine"]["load_after"] = os.getloadavg()[0]
-    say("done")
-    return found
+        return Run(stage, Load(stage, programs), programs, pace).all()
 
 
 def machine(pace: Pace) -> Any:

@@ -44,7 +44,7 @@ class Bar:
     def verdict(self) -> str:
         """In words."""
         if self.found is None:
-            return "not measured"
+            return "no figure: the machine was too busy, or nothing was answered"
         return "met" if self.met else f"**missed by {self.missed_by:.0%}**"
 
 
@@ -77,7 +77,11 @@ def judge(results: Any) -> list[Bar]:
             " ×",
             at_least=True,
         ),
-        Bar("exponent of the time over the pod's size", results["series"]["of"][OURS]["exponent"], 1.1),
+        Bar(
+            "exponent of the time over the pod's size",
+            results["series"]["of"][OURS]["exponent"],
+            1.1,
+        ),
     ]
     return found + _memory(results)
 
@@ -123,8 +127,8 @@ def _throughput(results: Any, name: str) -> float | None:
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:
-    """None where one is missing, or where what it is compared with vanishes."""
-    return above / below if above is not None and below and below > 0 else None
+    """None where one is missing, or vanishes in the machine's noise."""
+    return above / below if above and below and min(above, below) > 0 else None
 
 
 def _less(one: float | None, other: float | None) -> float | None:

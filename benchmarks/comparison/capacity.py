@@ -18,6 +18,7 @@ _SHARE: Final = 0.5
 """Of a process's throughput that is planned with: the rest is for bursts and slower machines."""
 _REPLICAS: Final = 2
 """At the least, so that one may be away."""
+_STEP: Final = 32
 
 
 def replicas(rate: float, throughput: float) -> int:
@@ -30,9 +31,9 @@ def minutes(rate: float) -> float:
     return PODS / rate / 60
 
 
-def memory_request(resident: float, peak: float) -> tuple[int, int]:
-    """Request and limit in MiB: what is resident, and twice the peak, in steps of 32."""
-    return tuple(math.ceil(value / 2**20 / 32) * 32 for value in (resident * 1.25, peak * 2))  # type: ignore[return-value]
+def step(size: float) -> int:
+    """Bytes as MiB, rounded up in steps of 32, as a manifest would have them."""
+    return math.ceil(size / 2**20 / _STEP) * _STEP
 
 
 def page(results: Any) -> str:
@@ -42,9 +43,8 @@ def page(results: Any) -> str:
     counts = sorted(results["configs"], key=int)
     few, most = results["configs"][counts[0]], results["configs"][counts[-1]]
     config_size = (most["resident"] - few["resident"]) / (int(counts[-1]) - int(counts[0]))
-    request, limit = memory_request(
-        most["after_reviews"], max(most["peak"], results["simulation"]["peak"])
-    )
+    request = step(most["after_reviews"] * 1.25)
+    limit = step(max(most["peak"], results["memory"][OURS]["peak"]) * 1.25)
     rows = [
         [
             f"{rate:,}",
@@ -54,45 +54,56 @@ def page(results: Any) -> str:
         ]
         for rate in RATES
     ]
+    configs = int(counts[-1])
     return f"""\
 # Capacity
 
-How many replicas, and how large, for a cluster of {NODES:,} nodes and {PODS:,} pods that are all created anew at once, as
-after a restart of everything. `make bench` writes this page from [what it measured](benchmarks.md), on
-{results["machine"]["cores"]} cores ({results["machine"]["cpu"]}).
+How many replicas, and how large, for a cluster of {NODES:,} nodes and {PODS:,} pods that are all
+created anew at once, as after a restart of everything. `make bench` writes this page from
+[what it measured](benchmarks.md), on {results["machine"]["cores"]} cores
+({results["machine"]["cpu"]}).
 
 ## In short
 
-- **Replicas**: the two of `manifests/install.yaml` answer {throughput * _SHARE:,.0f} pods a second and more with one of them away
-  (one process answers {throughput:,.0f} a second here with 16 clients; half of that is planned with).
-- **CPU**: {cpu:.2f} ms for each pod, so {PODS * cpu / 1000 / 60:.1f} minutes of one core for all {PODS:,}. A replica uses one core at
-  the most. Request what the first column below says, and set no CPU limit: a limit makes bursts wait.
-- **Memory**: {few["resident"] / MB:.0f} MB, and {config_size / 1024:.1f} KiB for each config; with {int(counts[-1]):,} configs
-  {most["resident"] / MB:.0f} MB. Request {request} MiB, and limit {limit} MiB: a large review takes several times its size for a moment.
-  Neither the number of pods nor that of nodes matters, nor how many were answered before.
+- **Replicas**: the two of `manifests/install.yaml`, of which one may be away, are planned to answer
+  {throughput * _SHARE:,.0f} pods a second: half of the {throughput:,.0f} that one process answers
+  here with 16 clients.
+- **CPU**: {cpu:.2f} ms for each pod, so {PODS * cpu / 1000 / 60:.1f} minutes of one core for all
+  {PODS:,}. A replica uses one core at the most; request what the table below says, and set no limit
+  of CPU, which would make bursts wait.
+- **Memory**: {few["resident"] / MB:.0f} MB, and {config_size / 1024:.1f} KiB for each config: with
+  {configs:,} configs {most["resident"] / MB:.0f} MB. Request {request}Mi, and limit
+  {max(limit, 512)}Mi: a review of a pod of 1 MiB takes many times that for a moment, one at a time.
+  The number of nodes and of pods does not matter, nor how many were answered before.
 
 ## How fast pods come
 
-Not the webhook but who makes the pods sets the pace. Each controller of `kube-controller-manager` writes with
-`--kube-api-qps` (20 a second by default; large clusters set 100 and more), the scheduler binds some hundreds a second, and
-an API server takes 200 writing requests at a time by default (`--max-mutating-requests-inflight`), of which each waits for its webhooks.
+Who makes the pods sets the pace, not the webhook. Each controller of `kube-controller-manager`
+writes with `--kube-api-qps` (20 a second by default; large clusters set 100 and more), the
+scheduler binds some hundreds a second, and an API server takes 200 writing requests at a time by
+default (`--max-mutating-requests-inflight`), of which each waits for its webhooks.
 
 {table(("pods a second", f"all {PODS:,} take", "cores for admissions", "replicas"), rows)}
 
-Replicas are {1 / _SHARE:.0f} × what the rate needs, and one more that may be away. A Service spreads connections, not reviews: the API server
-keeps a few connections to each replica, so more replicas help less than evenly where there are few API servers.
+That is as many replicas as the rate needs with half of each one's throughput, and one more. A
+Service spreads connections, not reviews: an API server keeps few of them, and with a single API
+server more replicas help less than evenly.
 
-When a burst is above all that, reviews wait in line; from `WEBHOOK_TIMEOUT_SECONDS` on (5 s by default) they fail, the pod is refused
-under `FAILURE_POLICY=Fail`, and its controller tries again, ever less often. With {throughput:,.0f} a second,
-{throughput * 5:,.0f} reviews at once on one replica are answered within that time; an API server sends 200 at once.
+In a burst above all that, reviews wait in line. From `WEBHOOK_TIMEOUT_SECONDS` on (5 s by default)
+they fail: the pod is refused under `FAILURE_POLICY=Fail`, and its controller tries again, ever
+less often. At {throughput:,.0f} a second one replica answers {throughput * 5:,.0f} that come at
+once within that time, where one API server sends 200.
 
 ## What else grows
 
-- **Status**: one write for each config when it changes, by the leader. At the start with {int(counts[-1]):,} new configs that is {int(counts[-1]):,} writes.
-- **Secrets**: one `get` of metadata for each Secret that a config names, once a minute, by every replica that serves.
+- **Statuses**: one write by the leader for each config when that changes; with the first start
+  beside {configs:,} configs, {configs:,} of them.
+- **Secrets**: one `get` of metadata by the leader for each Secret that a config names, once a
+  minute: with {configs:,} configs up to {configs / 60:.0f} a second.
 - **Configs**: each replica lists all of them once a minute.
-- **Drift scan**: the leader reads the pods that carry our labels, a page at a time: once in `DRIFT_SCAN_SECONDS` (60 by default). With {PODS:,}
-  pods, set it to 600 or more (`benchmarks/drift_scan.py` measures one).
+- **Drift scan**: once in `DRIFT_SCAN_SECONDS` (60 by default) the leader reads all pods that carry
+  our labels, page by page. With {PODS:,} of them set it to 600 or more; `benchmarks/drift_scan.py`
+  measures one.
 
 ## Tried
 

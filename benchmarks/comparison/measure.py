@@ -4,13 +4,11 @@ Whatever is compared is taken in turn, several rounds of it: a slow minute of th
 """
 
 import json
-import pstats
 import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.comparison import pods, processes
@@ -45,7 +43,7 @@ class Pace:
 
 
 WHOLE: Final = Pace(
-    rounds=9,
+    rounds=7,
     seconds=0.7,
     starts=5,
     creations=40,
@@ -336,57 +334,7 @@ def simulation(load: Load, ours: Ours, names: Sequence[str], seconds: float) -> 
     }
 
 
-_PARTS: Final = (
-    ("waiting for the network", ("select.epoll", "run_forever", "time.sleep")),
-    ("TLS", ("_ssl.", "sslproto.py", "ssl.py")),
-    ("JSON, there and back", ("json/", "_json", "orjson")),
-    ("what is decided and patched", ("shield_operator/",)),
-    ("computing the operations", ("jsonpatch.py", "jsonpointer.py")),
-    ("copies", ("copy.py", "__deepcopy__")),
-    ("Kopf", ("kopf/",)),
-    ("HTTP (aiohttp)", ("aiohttp", "multidict", "yarl", "email/", "http/")),
-    ("the event loop", ("asyncio", "selectors.py", "_asyncio", "socket", "contextvars", "uvloop")),
-    ("logging", ("logging/",)),
-    ("metrics", ("prometheus_client",)),
-)
-
-
-def profile(load: Load, start: Callable[[Path], Ours], folder: Path, total: int) -> Any:
-    """Microseconds of an admission by part of the program: a run with reviews less one without."""
-    idle = _profiled(load, start, folder / "idle.profile", 1)
-    busy = _profiled(load, start, folder / "busy.profile", total)
-    parts: dict[str, float] = {}
-    functions: dict[str, float] = {}
-    for key, spent in busy.items():
-        each = (spent - idle.get(key, 0.0)) * 1e6 / total
-        part = next((name for name, marks in _PARTS if any(m in key for m in marks)), "the rest")
-        if part == _PARTS[0][0]:
-            continue
-        parts[part] = parts.get(part, 0.0) + each
-        functions[key] = each
-    top = sorted(functions.items(), key=lambda item: -item[1])[:15]
-    return {"parts": parts, "functions": top, "admissions": total}
-
-
-def _profiled(
-    load: Load, start: Callable[[Path], Ours], file: Path, total: int
-) -> dict[str, float]:
-    """Seconds in each function itself, as cProfile counts them."""
-    with start(file) as ours:
-        found = load.reviews(ours, pods.plain(), seconds=120, requests=total)
-        assert found["requests"] == total, found
-    stats = pstats.Stats(str(file))
-    spent: dict[str, float] = {}
-    for (path, _line, function), numbers in stats.stats.items():  # type: ignore[attr-defined]
-        parts = Path(path).parts[-2:]
-        key = f"{'/'.join(parts)}:{function}" if path != "~" else function
-        spent[key] = spent.get(key, 0.0) + numbers[2]
-    return spent
-
-
-def makers(
-    stage: Stage, programs: Programs, review: bytes
-) -> dict[str, Callable[[], Webhook]]:
+def makers(stage: Stage, programs: Programs, review: bytes) -> dict[str, Callable[[], Webhook]]:
     """How to start each of them."""
 
     def maker(name: str) -> Callable[[], Webhook]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.comparison.programs import PEERS, Programs
 from benchmarks.comparison.stage import Stage
+
 from controlplane.processes import tied_to_this_process
 from localoperator import OperatorProcess, free_port
 
@@ -34,7 +35,13 @@ TITLES: Final = {
     OURS: "this operator",
 }
 PYTHON_PEERS: Final = (PROXY, FLASK, KOPF)
-_PATHS: Final = {NOOP: "mutate", GO: "mutate", PROXY: "v1/k8s/mutate", FLASK: "mutate", KOPF: "mutate"}
+_PATHS: Final = {
+    NOOP: "mutate",
+    GO: "mutate",
+    PROXY: "v1/k8s/mutate",
+    FLASK: "mutate",
+    KOPF: "mutate",
+}
 _START: Final = 60.0
 _GRACE: Final = 5.0
 

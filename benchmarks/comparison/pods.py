@@ -29,7 +29,9 @@ def many_variables(count: int = 1500) -> Any:
 def large_managed_fields() -> Any:
     """1 MiB of managed fields, as many writers leave them."""
     pod = plain()
-    fields = {f'k:{{"name":"V{number:06}"}}': {".": {}, "f:value": {}} for number in range(18_300)}
+    fields: Any = {
+        f'k:{{"name":"V{number:06}"}}': {".": {}, "f:value": {}} for number in range(21_400)
+    }
     container = {'k:{"name":"web"}': {"f:env": {".": {}, **fields}}}
     pod["metadata"]["managedFields"] = [
         {

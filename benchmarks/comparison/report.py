@@ -82,9 +82,11 @@ def _promises(results: Any, judged: Sequence[Bar]) -> str:
 def _through(results: Any) -> str:
     bare = results["api"]["plain/1"][NONE]
     lines = [
-        "What a webhook adds to the creation of a pod, in ms: the median creation with it less the "
-        "median creation without any, round by round. Without any, one client's plain pod takes "
-        f"{figure(bare['p50_ms']).text()} ms (p99 {bare['p99_ms']:.1f} ms).",
+        (
+            "What a webhook adds to the creation of a pod: the median creation with it less the "
+            "median creation without any, round by round. Without any, one client's plain pod "
+            f"takes {figure(bare['p50_ms']).text()} ms (p99 {bare['p99_ms']:.1f} ms)."
+        ),
         "",
     ]
     turns = [f"{size}/1" for size in pods.SIZES] + ["plain/16"]
@@ -135,8 +137,10 @@ def _short(text: str) -> str:
 def _direct(results: Any) -> str:
     turns = [f"{size}/1" for size in pods.SIZES] + ["plain/16"]
     lines = [
-        "Reviews sent by the load generator over kept connections, as an API server does; p50 in "
-        "ms. Where there is a dash, none was answered with 200.",
+        (
+            "Reviews sent by the load generator over kept connections, as an API server does. "
+            "Where there is a dash, none was answered with 200."
+        ),
         "",
     ]
     head = ["p50, ms", *(_turn(turn) for turn in turns)]
@@ -215,12 +219,14 @@ def _memory(results: Any) -> str:
             "",
             table(head, rows),
             "",
-            f"Over {total:,} admissions with all configs, this operator's resident memory went from "
-            f"{warm[0]['resident'] / MB:.1f} MB (after the first tenth) to "
-            f"{warm[-1]['resident'] / MB:.1f} MB: {change:+.1f} MB. It sent "
-            f"{calls['answering']:.0f} requests to the API server in {calls['seconds']:.0f} s in "
-            f"which it answered {calls['admissions']:,} admissions, and {calls['idle']:.0f} in as "
-            "long a time without any.",
+            (
+                f"Over {total:,} admissions with all configs, this operator's resident memory went "
+                f"from {warm[0]['resident'] / MB:.1f} MB (after the first tenth) to "
+                f"{warm[-1]['resident'] / MB:.1f} MB: {change:+.1f} MB. It sent "
+                f"{calls['answering']:.0f} requests to the API server in {calls['seconds']:.0f} s "
+                f"in which it answered {calls['admissions']:,} admissions, and {calls['idle']:.0f} "
+                "in as long a time without any."
+            ),
         )
     )
 
@@ -254,9 +260,11 @@ def _profile(results: Any) -> str:
     top = [[f"`{name}`", f"{spent:.0f}"] for name, spent in found["functions"]]
     return "\n".join(
         (
-            f"{TITLES[OURS].capitalize()} under cProfile, {found['admissions']:,} plain pods by one "
-            "client, less a run with one: what each function takes itself. The profiler "
-            "makes many small calls look dearer than they are; the parts are what counts.",
+            (
+                f"{TITLES[OURS].capitalize()} under cProfile, {found['admissions']:,} plain pods "
+                "by one client, less a run with one: what each function takes itself. A profiler "
+                "makes many small calls look dearer than they are; the shares are what counts."
+            ),
             "",
             table(("part", "µs", "share"), rows),
             "",
@@ -268,15 +276,17 @@ def _profile(results: Any) -> str:
 def _method(results: Any) -> str:
     m = results["machine"]
     return f"""\
-- One run of {m.get("minutes", 0):.0f} minutes, one API server (etcd does not sync to its disk), webhooks taken in turn:
-  {2 * m["rounds"]} turns of {m["creations"]} creations for each with one client, {m["rounds"]} turns of
-  {m["seconds"]} s for direct reviews. Each webhook is configured for a namespace of its own, so the API server
-  asks exactly one of them about a pod, and none about those of the namespace that all are compared with.
-- Every pod that is created or reviewed has to come out with its sidecar (the no-op's without), or it counts as failed.
-- The load generator is a Go program: a closed loop, where each client sends when the last was answered, over connections
-  that are kept, in HTTP/1.1, as the API server speaks with its webhooks.
-- The controller-runtime, Flask and Kopf webhooks add the same container, volumes, labels and annotations as this operator does, read once from a
-  file: they know no configs. llm-shield-proxy's adds its own container. All are in
-  [benchmarks/peers](../benchmarks/peers); gunicorn runs with one worker of its default kind, which keeps no connections.
-- On two cores the API server, the load generator and the webhook compete. The ratios mean more than the milliseconds.
+- One run of {m["minutes"]:.0f} minutes, one API server (its etcd does not sync to the disk),
+  webhooks taken in turn: for each {2 * m["rounds"]} turns of {m["creations"]} creations with one
+  client, and {m["rounds"]} turns of {m["seconds"]} s for direct reviews. p99 is over all turns.
+- Each webhook is configured for a namespace of its own, so the API server asks exactly one of them
+  about a pod, and none about those that all are compared with.
+- A pod that is created has to come out with its sidecar (the no-op's without), or it has failed.
+- The load generators are Go programs: a closed loop, in which a client sends when its last request
+  was answered, over connections that are kept; reviews in HTTP/1.1, as an API server sends them.
+- The controller-runtime, Flask and Kopf webhooks add the same container, volumes, labels and
+  annotations as this operator, read once from a file: they know no configs. llm-shield-proxy's own
+  adds its own container. All are in [benchmarks/peers](../benchmarks/peers). gunicorn runs as it
+  comes: one worker, which keeps no connections, so that each review begins with a handshake.
+- API server, load generator and webhook compete for the cores: ratios mean more than milliseconds.
 - `make bench-parts` has the parts alone: choosing a config, making a patch, editing manifests."""

@@ -1,16 +1,16 @@
 """The control plane with namespaces, certificates and webhook configurations.
 
-Every webhook is for a namespace of its own, so that the API server asks exactly one about a pod, and
-whose turn it is, is only a matter of where the pod is created. Nothing is configured anew between
-turns; what the API server does to pass over the other configurations is the same for all, and part
-of a creation without any webhook too.
+Every webhook is for a namespace of its own, so that the API server asks exactly one about a pod,
+and whose turn it is, is only a matter of where the pod is created. Nothing is configured anew
+between turns; what the API server does to pass over the other configurations is the same for all,
+and part of a creation without any webhook too.
 """
 
 import base64
 import http.client
 import json
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -118,7 +118,7 @@ class Stage:
         assert status == HTTPStatus.CREATED, answer
 
     def wait_for_operator(self, replica: OperatorProcess) -> tuple[str, Path]:
-        """Until the API server asks this replica; returns its URL, and the file of its authority."""
+        """Until the API server asks this replica; returns its URL and its authority's file."""
 
         def announced() -> Any:
             hooks = get(self.control_plane, WEBHOOKS)
@@ -147,7 +147,7 @@ class Stage:
         self._create((_CONFIGS.format(name), _config("shield", name)) for name in names)
         return names
 
-    def configs(self, names: list[str], numbers: range) -> None:
+    def configs(self, names: Sequence[str], numbers: range) -> None:
         """More configs, spread over these namespaces, each for pods of a tier of its own."""
         self._create(
             (

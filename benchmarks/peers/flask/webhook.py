@@ -15,7 +15,7 @@ app = Flask(__name__)
 injection = json.loads(Path(os.environ["INJECTION"]).read_text(encoding="utf-8"))
 
 
-@app.route("/mutate", methods=["POST"])
+@app.route("/mutate", methods=["POST"])  # type: ignore[untyped-decorator]  # not installed here
 def mutate() -> Response:
     """Answer one review."""
     review = request.get_json()
