@@ -28,6 +28,8 @@ fits none, such as `isinstance`, counts where it is called."""
 
 _REST: Final = "the rest"
 _SHOWN: Final = 15
+_SELDOM: Final = 0.2
+"""Calls for each admission below which a function is the start's, or a loop's."""
 
 _Function = tuple[str, int, str]
 _Numbers = tuple[int, int, float, float, Mapping[_Function, tuple[int, int, float, float]]]
@@ -39,8 +41,11 @@ def profile(load: Load, start: Callable[[Path], Ours], folder: Path, total: int)
     busy = _profiled(load, start, folder / "busy.profile", total)
     parts: dict[str, float] = {}
     functions: dict[str, float] = {}
-    for (function, part), spent in busy.items():
-        each = (spent - idle.get((function, part), 0.0)) * 1e6 / (total - 1)
+    for (function, part), (calls, spent) in busy.items():
+        calls_idle, spent_idle = idle.get((function, part), (0, 0.0))
+        if calls - calls_idle < total * _SELDOM:
+            continue
+        each = (spent - spent_idle) * 1e6 / (total - 1)
         parts[part] = parts.get(part, 0.0) + each
         functions[function] = functions.get(function, 0.0) + each
     top = sorted(functions.items(), key=lambda item: -item[1])[:_SHOWN]
@@ -49,28 +54,29 @@ def profile(load: Load, start: Callable[[Path], Ours], folder: Path, total: int)
 
 def _profiled(
     load: Load, start: Callable[[Path], Ours], file: Path, total: int
-) -> dict[tuple[str, str], float]:
-    """Seconds in each function itself, by the part that they count for."""
+) -> dict[tuple[str, str], tuple[int, float]]:
+    """Calls of each function, and seconds in it itself, by the part that they count for."""
     with start(file) as ours:
         found = load.reviews(ours, pods.plain(), seconds=300, requests=total)
         assert found["requests"] == total, found
     stats: Mapping[_Function, _Numbers] = vars(pstats.Stats(str(file)))["stats"]
-    spent: dict[tuple[str, str], float] = {}
-    for function, part, seconds in _by_part(stats):
+    spent: dict[tuple[str, str], tuple[int, float]] = {}
+    for function, part, calls, seconds in _by_part(stats):
         key = (_shown(function), part)
-        spent[key] = spent.get(key, 0.0) + seconds
+        calls_before, seconds_before = spent.get(key, (0, 0.0))
+        spent[key] = (calls_before + calls, seconds_before + seconds)
     return spent
 
 
-def _by_part(stats: Mapping[_Function, _Numbers]) -> Iterator[tuple[_Function, str, float]]:
-    for function, (_, _, own, _, callers) in stats.items():
+def _by_part(stats: Mapping[_Function, _Numbers]) -> Iterator[tuple[_Function, str, int, float]]:
+    for function, (_, calls, own, _, callers) in stats.items():
         if any(mark in function[2] for mark in _WAITING):
             continue
         if part := _part(function):
-            yield function, part, own
+            yield function, part, calls, own
             continue
-        for caller, (_, _, seconds, _) in callers.items():
-            yield function, _part(caller) or _REST, seconds
+        for caller, (_, calls_from, seconds, _) in callers.items():
+            yield function, _part(caller) or _REST, calls_from, seconds
 
 
 def _part(function: _Function) -> str | None:
