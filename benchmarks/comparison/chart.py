@@ -11,8 +11,8 @@ from benchmarks.comparison import bars
 from benchmarks.comparison.figures import Figure, figure
 from benchmarks.comparison.peers import OURS, TITLES
 
-_WIDTH: Final = 760
-_LEFT: Final = 270
+_WIDTH: Final = 800
+_LEFT: Final = 300
 _RIGHT: Final = 110
 _ROW: Final = 26
 _HEAD: Final = 44
@@ -46,7 +46,8 @@ def draw(results: Any) -> str:
     whole = height + _HEAD + _ROW * len(throughput) + 12
     return "\n".join(
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {whole}" role="img"',
+            '<svg xmlns="http://www.w3.org/2000/svg" role="img"',
+            f'  width="{_WIDTH}" height="{whole}" viewBox="0 0 {_WIDTH} {whole}"',
             f'  aria-label="{escape(_spoken(results))}">',
             f"<style>{_STYLE}</style>",
             f'<rect class="page" width="{_WIDTH}" height="{whole}"/>',

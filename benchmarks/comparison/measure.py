@@ -246,6 +246,8 @@ def _turns_of(size: str, pace: Pace) -> tuple[int, int]:
     match size:
         case "plain":
             return 2 * pace.rounds, pace.creations
+        case "1,500 variables":
+            return max(pace.rounds // 2, 1), max(pace.creations // 8, 3)
         case "1 MiB of managedFields":
             return max(pace.rounds // 3, 1), 2
     return pace.rounds, max(pace.creations // 4, 5)
