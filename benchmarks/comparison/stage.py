@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 import examples
 from controlplane import ControlPlane
-from localoperator import OperatorProcess, install
+from localoperator import OperatorError, OperatorProcess, install
 from shield_operator import patch
 from shield_operator.certificates import issue_bundle
 from shield_operator.decision import decide
@@ -28,9 +29,12 @@ from support import INJECT, WEBHOOKS, eventually, get, make_namespace, wait_reas
 
 HOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _CONFIGS: Final = "/apis/llm-shield.io/v1alpha1/namespaces/{}/shieldsidecarconfigs"
+_ACCOUNTS: Final = "/api/v1/serviceaccounts?fieldSelector=metadata.name%3Ddefault"
 _SECRETS: Final = "/api/v1/namespaces/{}/secrets"
 _SECRET: Final = {"metadata": {"name": "keys"}, "stringData": {"VALID_VIRTUAL_KEYS": "bench"}}
 _THREADS: Final = 8
+_ANNOUNCED: Final = 180.0
+"""Seconds until a new leader has to have put its own address into the webhook configuration."""
 
 
 class Stage:
@@ -126,7 +130,14 @@ class Stage:
             return client if client and str(replica.webhook_port) in client["url"] else None
 
         replica.wait_ready(timeout=120)
-        client = eventually(announced, timeout=60)
+        deadline = time.monotonic() + _ANNOUNCED
+        while not (client := announced()):
+            if time.monotonic() > deadline:
+                raise OperatorError(
+                    f"{WEBHOOKS} does not have this operator's URL after {_ANNOUNCED:.0f} s:\n"
+                    f"{replica.log_tail()}"
+                )
+            time.sleep(0.1)
         path = self.folder / "operator-ca.crt"
         path.write_bytes(base64.b64decode(client["caBundle"]))
         return client["url"], path
@@ -140,12 +151,16 @@ class Stage:
         names = [f"team-{number}" for number in range(count)]
         bodies = [{"metadata": {"name": name, "labels": INJECT}} for name in names]
         self._create(("/api/v1/namespaces", body) for body in bodies)
-        for name in names:
-            account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-            eventually(partial(get, self.control_plane, account), timeout=120)
+        eventually(partial(self._have_accounts, frozenset(names)), timeout=300)
         self._create((_SECRETS.format(name), _SECRET) for name in names)
         self._create((_CONFIGS.format(name), _config("shield", name)) for name in names)
         return names
+
+    def _have_accounts(self, names: frozenset[str]) -> bool:
+        """Whether pods can be created in these namespaces; looks once a second."""
+        time.sleep(1)
+        found = get(self.control_plane, _ACCOUNTS)["items"]
+        return names <= {account["metadata"]["namespace"] for account in found}
 
     def configs(self, names: Sequence[str], numbers: range) -> None:
         """More configs, spread over these namespaces, each for pods of a tier of its own."""
