@@ -85,8 +85,9 @@ class Run:
             self._beside([running.enter_context(make()) for make in self._makers.values()])
         self._say("profile")
         self.found["profile"] = profile(self._load, self._ours, self._stage.folder, 3000)
+        teams = self._by_configs()
         with self._ours() as ours:
-            self._with_most(ours, self._by_configs())
+            self._with_most(ours, teams)
         self.found["machine"]["minutes"] = (time.monotonic() - self._begin) / 60
         self._say("done")
         return self.found
