@@ -65,10 +65,14 @@ QUICK: Final = Pace(
 
 
 class Load:
-    """The load generators, at this stage."""
+    """The load generators.
+
+    Attributes:
+        stage: where they work.
+    """
 
     def __init__(self, stage: Stage, programs: Programs) -> None:
-        self._stage = stage
+        self.stage = stage
         self._programs = programs
 
     def reviews(
@@ -87,7 +91,7 @@ class Load:
             "loadgen",
             f"-url={webhook.url}",
             f"-ca={webhook.authority}",
-            f"-body={self._stage.file('pod.json', pod)}",
+            f"-body={self.stage.file('pod.json', pod)}",
             f"-namespace={','.join(namespaces) or webhook.namespace}",
             f"-clients={clients}",
             f"-seconds={seconds}",
@@ -99,13 +103,13 @@ class Load:
 
     def creations(self, pod: Any, namespaces: Sequence[str], *options: str) -> Any:
         """Create pods; a namespace's name with a "+" is one whose pods have to get the sidecar."""
-        control_plane = self._stage.control_plane
+        control_plane = self.stage.control_plane
         return self._run(
             "creations",
             f"-server={control_plane.url}",
             f"-ca={control_plane.ca_file}",
-            f"-token-file={self._stage.token}",
-            f"-pod={self._stage.file('pod.json', pod)}",
+            f"-token-file={self.stage.token}",
+            f"-pod={self.stage.file('pod.json', pod)}",
             f"-namespaces={','.join(namespaces)}",
             *options,
         )
@@ -272,9 +276,11 @@ def calls_to_the_api_server(load: Load, ours: Ours, seconds: float) -> Any:
     }
 
 
-def settle(pid: int, timeout: float = 240.0) -> None:
-    """Wait until a process has been almost idle for two seconds: statuses are written by then."""
+def settle(stage: Stage, pid: int, timeout: float = 240.0) -> None:
+    """Wait until all statuses are written, and the process was almost idle for two seconds."""
     deadline = time.monotonic() + timeout
+    while stage.without_status() and time.monotonic() < deadline:
+        time.sleep(3)
     while time.monotonic() < deadline:
         before = processes.cpu_seconds(pid)
         time.sleep(2)
@@ -285,7 +291,7 @@ def settle(pid: int, timeout: float = 240.0) -> None:
 def with_configs(load: Load, start: Callable[[], Ours], names: Sequence[str], pace: Pace) -> Any:
     """A replica that starts with the configs that there are: its memory, and how fast it is."""
     with start() as ours:
-        settle(ours.pid)
+        settle(load.stage, ours.pid)
         resident = processes.resident(ours.pid)
         rounds = [
             load.reviews(ours, pods.plain(), seconds=pace.seconds, namespaces=names)
@@ -302,7 +308,7 @@ def with_configs(load: Load, start: Callable[[], Ours], names: Sequence[str], pa
 
 def endurance(load: Load, ours: Ours, names: Sequence[str], total: int) -> Any:
     """Resident memory while many admissions are answered, a tenth of them at a time."""
-    settle(ours.pid)
+    settle(load.stage, ours.pid)
     samples = []
     for _ in range(10):
         found = load.reviews(

@@ -29,6 +29,7 @@ from support import INJECT, WEBHOOKS, eventually, get, make_namespace, wait_reas
 
 HOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _CONFIGS: Final = "/apis/llm-shield.io/v1alpha1/namespaces/{}/shieldsidecarconfigs"
+_ALL_CONFIGS: Final = "/apis/llm-shield.io/v1alpha1/shieldsidecarconfigs"
 _ACCOUNTS: Final = "/api/v1/serviceaccounts?fieldSelector=metadata.name%3Ddefault"
 _SECRETS: Final = "/api/v1/namespaces/{}/secrets"
 _SECRET: Final = {"metadata": {"name": "keys"}, "stringData": {"VALID_VIRTUAL_KEYS": "bench"}}
@@ -176,6 +177,11 @@ class Stage:
             )
             for number in numbers
         )
+
+    def without_status(self) -> int:
+        """How many configs have no conditions yet."""
+        found = get(self.control_plane, _ALL_CONFIGS)["items"]
+        return sum(not config.get("status", {}).get("conditions") for config in found)
 
     def _create(self, objects: Iterable[tuple[str, Any]]) -> None:
         """Create objects, many at once; those that are there stay."""

@@ -1,6 +1,7 @@
 """What `make bench` makes of its figures; the figures themselves it measures when it is run."""
 
 import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -10,6 +11,7 @@ from benchmarks.comparison.figures import Figure, exponent
 from benchmarks.comparison.measure import NONE
 from benchmarks.comparison.peers import FLASK, GO, KOPF, NOOP, OURS, PROXY, TITLES
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 TURNS = [*(f"{size}/1" for size in pods.SIZES), "plain/16"]
 ADDED = {NOOP: 0.5, GO: 1.0, PROXY: 2.0, FLASK: 4.0, KOPF: 2.6, OURS: 1.1}
 THROUGHPUT = {NOOP: 9000, GO: 5000, PROXY: 700, FLASK: 150, KOPF: 900, OURS: 1800}
@@ -184,3 +186,13 @@ def test_the_pods_are_of_the_sizes_that_they_are_named_by() -> None:
     assert 2**20 <= len(json.dumps(managed, separators=(",", ":"))) < 1.05 * 2**20
     assert len(pods.many_containers()["spec"]["containers"]) == 20
     assert len(pods.many_variables()["spec"]["containers"][0]["env"]) == 1500
+
+
+def test_the_pages_are_of_the_webhooks_and_promises_that_there_are() -> None:
+    """As `make bench` writes them."""
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    promised = [bar.title for bar in bars.judge(results())]
+    assert [title for title in (*TITLES.values(), *promised) if f"| {title} |" not in page] == []
+    drawing = "".join(ET.parse(DOCS / "benchmarks.svg").getroot().itertext())  # noqa: S314  # ours
+    assert [title for title in TITLES.values() if title not in drawing] == []
+    assert "## Tried" in (DOCS / "capacity.md").read_text(encoding="utf-8")
