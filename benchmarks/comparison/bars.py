@@ -91,7 +91,6 @@ def _memory(results: Any) -> list[Bar]:
     few, many = results["configs"][counts[0]], results["configs"][counts[-1]]
     of_a_config = (many["resident"] - few["resident"]) / (int(counts[-1]) - int(counts[0]))
     warm = [sample["resident"] for sample in results["endurance"][1:]]
-    total = sum(sample["requests"] for sample in results["endurance"])
     calls = results["calls"]
     return [
         Bar(
@@ -108,7 +107,7 @@ def _memory(results: Any) -> list[Bar]:
         ),
         Bar("resident memory of a config", of_a_config / 1024, 4, " KiB"),
         Bar(
-            f"change of the resident memory over {total:,} admissions, after the first tenth",
+            "change of the resident memory in a long run, after its first tenth",
             max(abs(one - warm[0]) for one in warm) / MB,
             2,
             " MB",
