@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROXY := tests/e2e/contexts/proxy
+FLASK := benchmarks/peers/flask
 VERSIONS := 1.30.14 1.37.2
 COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
 	--no-emit-index-url --no-emit-find-links
@@ -11,7 +12,7 @@ COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --stri
 BESIDE := --numprocesses=$(or $(JOBS),3) --dist=loadfile --no-loadscope-reorder
 export PYTHONPATH := hack
 
-.PHONY: help setup demo test test-faults test-monitoring test-versions e2e image soak bench lint types controlplane helm manifests crd docs lock clean
+.PHONY: help setup demo test test-faults test-monitoring test-versions e2e image soak bench bench-parts lint types controlplane helm manifests crd docs lock clean
 
 help:  ## show this
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,7 +40,10 @@ e2e: setup  ## as root: the image, the manifest and the real proxy in a real clu
 image: setup  ## the operator's image, built by docker, podman or buildah
 	@$(BIN)/python hack/image.py
 
-bench: setup  ## how long a decision takes, by configs and size of the pod; and a file of manifests
+bench: setup controlplane  ## beside other webhooks; writes docs/benchmarks.md, docs/capacity.md (15 min; QUICK=1: 2, writes nothing)
+	@PYTHONPATH=.:operator:hack:tests $(BIN)/python -m benchmarks.comparison $(if $(QUICK),--quick)
+
+bench-parts: setup  ## how long a decision takes, by configs and size of the pod; and a file of manifests
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/selection.py
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/pod_size.py
 	@PYTHONPATH=operator:hack:tests $(BIN)/python benchmarks/manifests.py
@@ -85,6 +89,7 @@ lock:  ## resolve the requirements files anew
 	@build/lock/bin/pip install --quiet pip-tools
 	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --output-file requirements.txt setup.cfg
 	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --output-file $(PROXY)/requirements.txt $(PROXY)/requirements.in
+	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --output-file $(FLASK)/requirements.txt $(FLASK)/requirements.in
 	CUSTOM_COMPILE_COMMAND="make lock" $(COMPILE) --allow-unsafe --output-file requirements-dev.txt requirements-dev.in
 
 clean:  ## remove what the above made in this folder

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -97,6 +97,7 @@ class OperatorProcess:
         kubeconfig: Path | None = None,
         environment: Mapping[str, str] | None = None,
         paces: Mapping[str, float] | None = None,
+        wrapper: Sequence[str] = (),
     ) -> None:
         """Start it.
 
@@ -107,6 +108,7 @@ class OperatorProcess:
             environment: more settings.
             paces: constants of its modules that a test has no time for, such as
                 ``main.RELIST_INTERVAL``.
+            wrapper: the command that runs the console script, such as a profiler's.
         """
         self.webhook_port = free_port()
         self.health_port = free_port()
@@ -125,7 +127,7 @@ class OperatorProcess:
             program = [sys.executable, "-c", _WITH_PACES, json.dumps(paces)]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*tied_to_this_process(), *program, "run"],
+                [*tied_to_this_process(), *wrapper, *program, "run"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -137,6 +139,11 @@ class OperatorProcess:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+
+    @property
+    def pid(self) -> int:
+        """Its process number, as for measuring it."""
+        return self._process.pid
 
     def wait_ready(self, timeout: float = 30.0) -> Self:
         """Wait until ``/readyz`` says ok.
