@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import yaml
 
-from controlplane import BuildError, ControlPlane, pins, processes
+from controlplane import BuildError, ControlPlane, cache, processes
 from controlplane.errors import tail
 from localoperator import free_port
 
@@ -34,9 +34,7 @@ def ensure(name: str) -> Path:
     """
     if found := shutil.which(name):
         return Path(found)
-    folder = pins.cache() / _PACKAGE
-    if not folder.exists():
-        _unpack(folder)
+    folder = cache.made_once(cache.folder(_PACKAGE), _unpack)
     return folder / "usr" / "bin" / name
 
 
@@ -46,13 +44,10 @@ def _unpack(folder: Path) -> None:
             "prometheus is not on PATH, and there is no apt-get to bring it: install Prometheus "
             "(https://prometheus.io/download/)."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         _run(["apt-get", "download", _PACKAGE], scratch)
         (package,) = Path(scratch).glob("*.deb")
-        _run(["dpkg-deb", "--extract", str(package), "whole"], scratch)
-        with suppress(OSError):  # another process was first, with the same
-            Path(scratch, "whole").rename(folder)
+        _run(["dpkg-deb", "--extract", str(package), str(folder)], scratch)
 
 
 def _run(command: list[str], directory: str) -> None:

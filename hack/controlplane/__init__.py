@@ -12,6 +12,7 @@ There are no nodes: Deployments make pods, and the pods stay Pending.
 The modules, each importing only those above it:
 
     errors       what can go wrong
+    cache        the folder of what is built once
     pins         the versions
     binaries     the programs: found, or built once into the user's cache folder
     credentials  the token file, the service accounts' signing key, kubeconfigs
