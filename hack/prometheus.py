@@ -4,7 +4,6 @@ Unpacked, not installed: Debian's package would start a service of its own. Used
 `make test-monitoring`.
 """
 
-import http.client
 import json
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ import yaml
 
 from controlplane import BuildError, ControlPlane, cache, processes
 from controlplane.errors import tail
-from localoperator import free_port
+from localoperator import fetch, free_port
 
 _PACKAGE = "prometheus"
 
@@ -124,7 +123,7 @@ class Prometheus:
 
     def _is_ready(self) -> bool:
         with suppress(OSError):
-            return self._get("/-/ready")[0] == HTTPStatus.OK
+            return fetch(self._port, "/-/ready")[0] == HTTPStatus.OK
         return False
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
@@ -142,17 +141,8 @@ class Prometheus:
         return [rule for group in groups for rule in group["rules"]]
 
     def _data(self, path: str, **parameters: str) -> dict[str, Any]:
-        status, text = self._get(f"{path}?{urllib.parse.urlencode(parameters)}")
+        status, text = fetch(self._port, f"{path}?{urllib.parse.urlencode(parameters)}")
         if status != HTTPStatus.OK:
             raise OSError(f"Prometheus answered {status}: {text}")
         found: dict[str, Any] = json.loads(text)["data"]
         return found
-
-    def _get(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            connection.close()

@@ -17,6 +17,7 @@ The modules, each importing only those above it:
     binaries     the programs: found, or built once into the user's cache folder
     credentials  the token file, the service accounts' signing key, kubeconfigs
     commands     each program's files and flags
+    exec_tied    a program that does not outlive this one
     processes    one running program with its log: started, checked, stopped
     launcher     the four programs put together: `ControlPlane`
     __main__     `python -m controlplane`, the same for a person at a terminal

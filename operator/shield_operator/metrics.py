@@ -42,7 +42,6 @@ UNKNOWN: Final = "Unknown"
 
 _WITHOUT_REASON: Final = ("injected", "ignored", "failed", "unreadable", "unauthorized")
 _WITH_REASON: Final = ("skipped", "denied")
-EVENT_RESULTS: Final = ("written", "failed", "dropped")
 
 # When each series began: as many lines again, of use to nobody.
 disable_created_metrics()  # type: ignore[no-untyped-call]
