@@ -177,10 +177,10 @@ class AdmissionServer(kopf.WebhookServer):
                 return self._refused(HTTPStatus.BAD_REQUEST, sentence)
             if connection is not None:
                 connection.received()
+            begin = time.perf_counter()
             async with self._one_large_review if body.is_large else nullcontext():
-                begin = time.perf_counter()
                 response = await self._respond(bytes(body.content))
-                self._metrics.admission_duration.observe(time.perf_counter() - begin)
+            self._metrics.admission_duration.observe(time.perf_counter() - begin)
         if self._state.draining:
             response.force_close()
         if connection is not None:
