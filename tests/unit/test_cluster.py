@@ -10,11 +10,13 @@ from aiohttp.test_utils import TestServer
 from aiohttp.typedefs import Handler
 from kubernetes.aio.client import ApiClient, Configuration
 
-from shield_operator.cluster import Cluster, Refused
+from shield_operator.cluster import Cluster, Forbidden, Refused, Viewer
 from shield_operator.metrics import Metrics
 
 
-def against(answer: Handler, call: Callable[[Cluster], Awaitable[None]]) -> None:
+def against(
+    answer: Handler, call: Callable[[Cluster], Awaitable[None]], *, as_a_person: bool = False
+) -> None:
     """Make calls to a server that answers so."""
 
     async def run() -> None:
@@ -24,7 +26,7 @@ def against(answer: Handler, call: Callable[[Cluster], Awaitable[None]]) -> None
             configuration = Configuration()
             configuration.host = str(server.make_url("")).rstrip("/")
             async with ApiClient(configuration) as client:
-                await call(Cluster(client, Metrics()))
+                await call(Viewer(client, "") if as_a_person else Cluster(client, Metrics()))
 
     asyncio.run(run())
 
@@ -97,3 +99,20 @@ def test_a_list_that_expires_between_pages_fails_as_a_whole_and_begins_anew() ->
 
     against(answer, call)
     assert asked_for == [None, "next", None, "next"]
+
+
+@pytest.mark.parametrize("as_a_person", [False, True])
+def test_only_the_operators_account_is_told_to_apply_the_operators_rules(
+    *, as_a_person: bool
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"message": "you may not"}, status=403)
+
+    async def call(cluster: Cluster) -> None:
+        with pytest.raises(Forbidden) as refused:
+            await cluster.secret_exists("shop", "keys")
+        sentence = "cannot look for Secret shop/keys: you may not"
+        rules = "; apply the RBAC rules of manifests/install.yaml"
+        assert str(refused.value) == (sentence if as_a_person else sentence + rules)
+
+    against(answer, call, as_a_person=as_a_person)

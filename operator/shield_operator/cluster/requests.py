@@ -7,12 +7,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import ClassVar, Final
 
 from kubernetes.aio.client import ApiClient
 
 from shield_operator import names, raw
-from shield_operator.cluster.errors import Refused, error_for, translated
+from shield_operator.cluster.errors import OUR_RULES, Refused, error_for, translated
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 
@@ -30,6 +30,9 @@ _APPLY: Final = "application/apply-patch+yaml"
 
 class ApiServer:
     """What every call has in common: its time, its metric, its errors."""
+
+    _advice: ClassVar[str] = OUR_RULES
+    """What to do where our account may not do something."""
 
     def __init__(self, client: ApiClient, metrics: Metrics) -> None:
         self._client = client
@@ -95,7 +98,7 @@ class ApiServer:
                 request.status = response.status
                 content = await response.read()
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise error_for(response.status, content, what)
+            raise error_for(response.status, content, what, self._advice)
         try:
             return json.loads(content)
         except ValueError as error:

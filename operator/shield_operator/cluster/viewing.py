@@ -5,7 +5,7 @@ Where an object is not there, or there is none of its kind, None comes back.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
@@ -15,7 +15,7 @@ from kubernetes.aio.client import ApiClient
 from shield_operator import raw
 from shield_operator.cluster.client import Cluster
 from shield_operator.cluster.credentials import find_users_configuration
-from shield_operator.cluster.errors import OUR_RULES, Forbidden, NotFound, translated
+from shield_operator.cluster.errors import Forbidden, NotFound, translated
 from shield_operator.cluster.requests import JSON, METADATA_ONLY_LIST, TIMEOUT
 from shield_operator.kinds import Kind
 from shield_operator.metrics import Metrics
@@ -30,6 +30,8 @@ class Viewer(Cluster):
     Attributes:
         namespace: the one that kubectl would take where none is given.
     """
+
+    _advice = ""  # a person's rules are not ours to name
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
         super().__init__(client, Metrics())  # which nobody looks at
@@ -163,29 +165,3 @@ class Viewer(Cluster):
             message = raw.mapping(status).get("message")
             raise Forbidden(f"cannot {what}: {message or 'it is not permitted'}")
         return response.status, str(raw.mapping(status).get("message") or text)
-
-    # --- One way for all --------------------------------------------------------------------------
-
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        what: str,
-        body: Json = None,
-        query: Mapping[str, str] | None = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-    ) -> Json:
-        try:
-            return await super()._request(
-                method,
-                path,
-                what=what,
-                body=body,
-                query=query,
-                content_type=content_type,
-                accept=accept,
-            )
-        except Forbidden as error:  # a person's rules are not ours to name
-            raise Forbidden(str(error).removesuffix(OUR_RULES)) from None
