@@ -80,6 +80,21 @@ def free_port() -> int:
             return port
 
 
+def fetch(port: int, path: str) -> tuple[int, str]:
+    """What a program on 127.0.0.1 answers to a plain GET: status and text.
+
+    Raises:
+        OSError: nothing listens there.
+    """
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
 class OperatorProcess:
     """One replica, as a process of this machine. A context manager that kills it in the end.
 
@@ -169,13 +184,7 @@ class OperatorProcess:
         Raises:
             OSError: nothing listens there.
         """
-        connection = http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=5)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            connection.close()
+        return fetch(self.health_port, path)
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's values, over all that these labels do not tell apart."""

@@ -4,7 +4,6 @@ Unpacked, not installed: Debian's package would start a service of its own. Used
 `make test-monitoring`.
 """
 
-import http.client
 import json
 import shutil
 import subprocess
@@ -19,9 +18,9 @@ from typing import Any, Self
 
 import yaml
 
-from controlplane import BuildError, ControlPlane, pins, processes
+from controlplane import BuildError, ControlPlane, cache, processes
 from controlplane.errors import tail
-from localoperator import free_port
+from localoperator import fetch, free_port
 
 _PACKAGE = "prometheus"
 
@@ -34,9 +33,7 @@ def ensure(name: str) -> Path:
     """
     if found := shutil.which(name):
         return Path(found)
-    folder = pins.cache() / _PACKAGE
-    if not folder.exists():
-        _unpack(folder)
+    folder = cache.made_once(cache.folder(_PACKAGE), _unpack)
     return folder / "usr" / "bin" / name
 
 
@@ -46,13 +43,10 @@ def _unpack(folder: Path) -> None:
             "prometheus is not on PATH, and there is no apt-get to bring it: install Prometheus "
             "(https://prometheus.io/download/)."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         _run(["apt-get", "download", _PACKAGE], scratch)
         (package,) = Path(scratch).glob("*.deb")
-        _run(["dpkg-deb", "--extract", str(package), "whole"], scratch)
-        with suppress(OSError):  # another process was first, with the same
-            Path(scratch, "whole").rename(folder)
+        _run(["dpkg-deb", "--extract", str(package), str(folder)], scratch)
 
 
 def _run(command: list[str], directory: str) -> None:
@@ -129,7 +123,7 @@ class Prometheus:
 
     def _is_ready(self) -> bool:
         with suppress(OSError):
-            return self._get("/-/ready")[0] == HTTPStatus.OK
+            return fetch(self._port, "/-/ready")[0] == HTTPStatus.OK
         return False
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
@@ -147,17 +141,8 @@ class Prometheus:
         return [rule for group in groups for rule in group["rules"]]
 
     def _data(self, path: str, **parameters: str) -> dict[str, Any]:
-        status, text = self._get(f"{path}?{urllib.parse.urlencode(parameters)}")
+        status, text = fetch(self._port, f"{path}?{urllib.parse.urlencode(parameters)}")
         if status != HTTPStatus.OK:
             raise OSError(f"Prometheus answered {status}: {text}")
         found: dict[str, Any] = json.loads(text)["data"]
         return found
-
-    def _get(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
-        try:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            connection.close()

@@ -1,8 +1,7 @@
 """Kinds of cert-manager's and the Prometheus operator's, as far as our manifests use them.
 
 Their definitions are their projects' own, and long; these have the fields that we set and no
-others, so that the API server refuses a misspelt one. (Theirs, as of August 2026, took the
-overlays too.)
+others, so that the API server refuses a misspelt one.
 """
 
 from typing import Any, Final

@@ -1,16 +1,12 @@
 """LLM-Shield-Proxy's own webhook: the real one, of its package, registered as its chart does it."""
 
 import base64
-import fcntl
-import hashlib
 import os
 import shutil
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
-import venv
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +15,8 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from controlplane import ControlPlane
-from controlplane.pins import cache
 from controlplane.processes import tied_to_this_process
+from environments import environment
 from localoperator import free_port
 from shield_operator.certificates import issue_bundle
 from support import apply
@@ -29,23 +25,6 @@ NAME: Final = "llm-shield-proxy"
 """Of its webhook configuration: the chart's, where that is the name of the release."""
 _HOST: Final = "127.0.0.1"
 _REQUIREMENTS: Final = Path(__file__).parent / "e2e" / "contexts" / "proxy" / "requirements.txt"
-
-
-def programs() -> Path:
-    """The folder of the package's programs: installed into the cache once, by its hashes."""
-    digest = hashlib.sha256(_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()
-    folder = cache().parent / "proxy" / digest[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    done = folder / "installed"
-    with (folder / "lock").open("w") as lock:  # another run may be at it
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            venv.create(folder, with_pip=True)
-            pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-            install = ["install", "--quiet", "--require-hashes", "-r", str(_REQUIREMENTS)]
-            subprocess.run([*pip, *install], check=True)
-            done.touch()
-    return folder / "bin"
 
 
 class OwnWebhook:
@@ -71,7 +50,12 @@ class OwnWebhook:
         certificate.write_bytes(bundle.leaf.certificate)
         key.touch(mode=0o600)
         key.write_bytes(bundle.leaf.key)
-        uvicorn = [str(programs() / "uvicorn"), "llm_shield_proxy.api.main:app", "--host", _HOST]
+        uvicorn = [
+            str(environment(_REQUIREMENTS) / "bin" / "uvicorn"),
+            "llm_shield_proxy.api.main:app",
+            "--host",
+            _HOST,
+        ]
         tls = ["--ssl-certfile", str(certificate), "--ssl-keyfile", str(key)]
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(

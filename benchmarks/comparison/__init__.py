@@ -8,6 +8,7 @@ The modules, each importing only those above it:
     programs   the Go programs and the virtual environments, built once into the cache folder
     stage      the control plane with namespaces, certificates and webhook configurations
     peers      how each webhook is started, and where it answers
+    load       how much is measured, and the load generators
     measure    one function for each kind of measurement
     profiling  where the time of an admission goes
     bars       what was promised, and whether it is so; pure

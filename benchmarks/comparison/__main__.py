@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.comparison import bars, capacity, chart, measure, pods, report
-from benchmarks.comparison.measure import NONE, QUICK, WHOLE, Load, Pace
+from benchmarks.comparison.load import QUICK, WHOLE, Load, Pace
+from benchmarks.comparison.measure import NONE
 from benchmarks.comparison.peers import OURS, Ours, Webhook
 from benchmarks.comparison.profiling import profile
 from benchmarks.comparison.programs import ROOT, Programs, ensure

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.comparison import pods
-from benchmarks.comparison.measure import Load
+from benchmarks.comparison.load import Load
 from benchmarks.comparison.peers import Ours
 
 _WAITING: Final = ("select.epoll", "run_forever", "time.sleep")

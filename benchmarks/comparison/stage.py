@@ -25,10 +25,9 @@ from localoperator import OperatorError, OperatorProcess, install
 from shield_operator import patch
 from shield_operator.certificates import issue_bundle
 from shield_operator.decision import decide
-from support import INJECT, WEBHOOKS, eventually, get, make_namespace, wait_reason
+from support import CONFIGS, INJECT, WEBHOOKS, eventually, get, make_namespace, wait_reason
 
 HOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-_CONFIGS: Final = "/apis/llm-shield.io/v1alpha1/namespaces/{}/shieldsidecarconfigs"
 _ALL_CONFIGS: Final = "/apis/llm-shield.io/v1alpha1/shieldsidecarconfigs"
 _ACCOUNTS: Final = "/api/v1/serviceaccounts?fieldSelector=metadata.name%3Ddefault"
 _SECRETS: Final = "/api/v1/namespaces/{}/secrets"
@@ -89,7 +88,7 @@ class Stage:
         if ours:
             self._create([(_SECRETS.format(name), _SECRET)])
             status, answer = self.control_plane.request(
-                "POST", _CONFIGS.format(name), _config("shield", name)
+                "POST", CONFIGS.format(name), _config("shield", name)
             )
             assert status == HTTPStatus.CREATED, answer
 
@@ -154,7 +153,7 @@ class Stage:
         self._create(("/api/v1/namespaces", body) for body in bodies)
         eventually(partial(self._have_accounts, frozenset(names)), timeout=300)
         self._create((_SECRETS.format(name), _SECRET) for name in names)
-        self._create((_CONFIGS.format(name), _config("shield", name)) for name in names)
+        self._create((CONFIGS.format(name), _config("shield", name)) for name in names)
         return names
 
     def _have_accounts(self, names: frozenset[str]) -> bool:
@@ -167,7 +166,7 @@ class Stage:
         """More configs, spread over these namespaces, each for pods of a tier of its own."""
         self._create(
             (
-                _CONFIGS.format(names[number % len(names)]),
+                CONFIGS.format(names[number % len(names)]),
                 _config(
                     f"tier-{number}",
                     names[number % len(names)],

@@ -12,10 +12,12 @@ There are no nodes: Deployments make pods, and the pods stay Pending.
 The modules, each importing only those above it:
 
     errors       what can go wrong
+    cache        the folder of what is built once
     pins         the versions
     binaries     the programs: found, or built once into the user's cache folder
     credentials  the token file, the service accounts' signing key, kubeconfigs
     commands     each program's files and flags
+    exec_tied    a program that does not outlive this one
     processes    one running program with its log: started, checked, stopped
     launcher     the four programs put together: `ControlPlane`
     __main__     `python -m controlplane`, the same for a person at a terminal

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane import pins
+from controlplane import cache, pins
 from controlplane.errors import BuildError, tail
 
 _ETCD = "go.etcd.io/etcd/server/v3"
@@ -74,7 +74,7 @@ class _Program:
                 flags = _flags(program.module, self.source)
                 digest.update("\0".join((program.package, *flags)).encode())
         version = "helm" if self.name in _HELM else pins.version(pins.KUBERNETES, self.source)
-        return pins.cache() / f"{version}-{digest.hexdigest()[:12]}"
+        return _cache() / f"{version}-{digest.hexdigest()[:12]}"
 
 
 def _flags(module: str, source: Path) -> tuple[str, ...]:
@@ -158,13 +158,17 @@ def ensure_programs(names: Collection[str], progress: Progress = to_stderr) -> M
                 "control plane: install Go (https://go.dev/doc/install), or set KUBEBUILDER_ASSETS "
                 "to a folder that has them."
             )
-        pins.cache().mkdir(parents=True, exist_ok=True)
-        with _lock(pins.cache(), progress):
-            for unfinished in pins.cache().glob("*/.building-*"):  # of a build that was killed
+        _cache().mkdir(parents=True, exist_ok=True)
+        with _lock(_cache(), progress):
+            for unfinished in _cache().glob("*/.building-*"):  # of a build that was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
             for name in missing():
                 _build(_PROGRAMS[name], go=go, progress=progress)
     return paths
+
+
+def _cache() -> Path:
+    return cache.folder("controlplane")
 
 
 def _in_assets() -> dict[str, Path]:

@@ -16,7 +16,7 @@ class ControlPlaneError(Exception):
 
 
 class BuildError(ControlPlaneError):
-    """A program of the control plane could be neither found nor built."""
+    """A program could be neither found nor built, or a package not installed."""
 
 
 class ProgramError(ControlPlaneError):

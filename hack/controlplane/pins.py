@@ -7,16 +7,16 @@ it takes some thirty modules from its own `staging` folder, and everybody else t
 they are published. The checksums are those of Go's checksum database.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
-import tempfile
+from functools import partial
 from pathlib import Path
 
+from controlplane import cache
 from controlplane.errors import BuildError, tail
 
 SOURCE = Path(__file__).parent
@@ -28,12 +28,6 @@ OTHERS = ("kube-apiserver", "kube-controller-manager")
 
 _VARIABLE = "KUBERNETES_VERSION"
 _GO = "1.24.0"  # the first that has `tool` in a go.mod
-
-
-def cache() -> Path:
-    """The folder of everything built."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root.absolute() / "llm-shield-operator" / "controlplane"
 
 
 def version(module: str, source: Path = SOURCE) -> str:
@@ -57,36 +51,25 @@ def source(program: str) -> Path:
     if not re.fullmatch(r"1\.\d+\.\d+", wanted):
         raise BuildError(f"{_VARIABLE} is {wanted!r}: set it to a version such as 1.30.14.")
     digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
-    folder = cache() / "pins" / f"{wanted}-{digest}"
-    if not folder.exists():
-        _derive(wanted, folder)
-    return folder
+    place = cache.folder("controlplane") / "pins" / f"{wanted}-{digest}"
+    return cache.made_once(place, partial(_derive, wanted))
 
 
-def _derive(wanted: str, folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".deriving-", dir=folder.parent) as scratch:
-        place = Path(scratch)
-        downloaded = _go(place, "mod", "download", "-json", f"{KUBERNETES}@v{wanted}")
-        own = Path(json.loads(downloaded)["GoMod"]).read_text()
-        staged = re.findall(r"^\s*(?:replace\s+)?(k8s\.io/\S+) => \./staging/", own, re.MULTILINE)
-        published = f"v0.{wanted.removeprefix('1.')}"
-        go = max((re.findall(r"^go (\S+)", own, re.MULTILINE)[0], _GO), key=_numbers)
-        lines = [
-            "module shield-operator.invalid/controlplane",
-            f"go {go}",
-            *(f"tool {KUBERNETES}/cmd/{program}" for program in OTHERS),
-            f"require {KUBERNETES} v{wanted}",
-            *(f"replace {module} => {module} {published}" for module in staged),
-        ]
-        (place / "go.mod").write_text("\n".join(lines) + "\n")
-        _go(place, "mod", "tidy")
-        whole = Path(scratch, "whole")
-        whole.mkdir()
-        for name in ("go.mod", "go.sum"):
-            (place / name).rename(whole / name)
-        with contextlib.suppress(OSError):  # another process was first, with the same
-            whole.rename(folder)
+def _derive(wanted: str, place: Path) -> None:
+    downloaded = _go(place, "mod", "download", "-json", f"{KUBERNETES}@v{wanted}")
+    own = Path(json.loads(downloaded)["GoMod"]).read_text()
+    staged = re.findall(r"^\s*(?:replace\s+)?(k8s\.io/\S+) => \./staging/", own, re.MULTILINE)
+    published = f"v0.{wanted.removeprefix('1.')}"
+    go = max((re.findall(r"^go (\S+)", own, re.MULTILINE)[0], _GO), key=_numbers)
+    lines = [
+        "module shield-operator.invalid/controlplane",
+        f"go {go}",
+        *(f"tool {KUBERNETES}/cmd/{program}" for program in OTHERS),
+        f"require {KUBERNETES} v{wanted}",
+        *(f"replace {module} => {module} {published}" for module in staged),
+    ]
+    (place / "go.mod").write_text("\n".join(lines) + "\n")
+    _go(place, "mod", "tidy")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import image
+from controlplane import cache
 from controlplane.errors import tail
 from nodes.errors import NodeError
 from nodes.files import PAUSE_IMAGE
@@ -52,10 +53,9 @@ class Image:
     context: Path
 
 
-def cache() -> Path:
+def kept() -> Path:
     """The folder of everything that is kept for the next run."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root.absolute() / "llm-shield-operator" / "images"
+    return cache.folder("images")
 
 
 def prepare(images: Sequence[Image], progress: Callable[[str], None]) -> dict[str, Path]:
@@ -64,7 +64,7 @@ def prepare(images: Sequence[Image], progress: Callable[[str], None]) -> dict[st
     Raises:
         NodeError: a program failed; the message has the end of its output.
     """
-    (cache() / "archives").mkdir(parents=True, exist_ok=True)
+    (kept() / "archives").mkdir(parents=True, exist_ok=True)
     if not _image_id(BASE):
         progress(f"making {BASE} by debootstrap (a minute, once)")
         _make_base()
@@ -78,14 +78,14 @@ def prepare(images: Sequence[Image], progress: Callable[[str], None]) -> dict[st
         with image.pip_secrets() as secrets:
             _build(one.name, one.context, [*secrets, "--build-arg", f"BASE={BASE}"])
     archives = {name: _archive(name) for name in (PAUSE_IMAGE, *(one.name for one in images))}
-    for path in (cache() / "archives").iterdir():
+    for path in (kept() / "archives").iterdir():
         if path not in archives.values():
             path.unlink()
     return archives
 
 
 def _make_base() -> None:
-    with tempfile.TemporaryDirectory(prefix="base-", dir=cache()) as folder:
+    with tempfile.TemporaryDirectory(prefix="base-", dir=kept()) as folder:
         context = Path(folder)
         tree = context / "tree"
         _run("debootstrap", "--variant=minbase", _SUITE, str(tree), _mirror())
@@ -107,7 +107,7 @@ def _make_base() -> None:
 
 
 def _make_pause() -> None:
-    with tempfile.TemporaryDirectory(prefix="pause-", dir=cache()) as folder:
+    with tempfile.TemporaryDirectory(prefix="pause-", dir=kept()) as folder:
         context = Path(folder)
         (context / "pause.go").write_text(_PAUSE, encoding="utf-8")
         _run(
@@ -164,7 +164,7 @@ def _image_id(name: str) -> str:
 def _archive(name: str) -> Path:
     """Write an image as an archive, unless that of the very same image is there."""
     digest = hashlib.sha256(f"{name} {_image_id(name)}".encode()).hexdigest()
-    path = cache() / "archives" / f"{digest[:16]}.tar"
+    path = kept() / "archives" / f"{digest[:16]}.tar"
     if not path.exists():
         unfinished = path.with_suffix(".unfinished")
         unfinished.unlink(missing_ok=True)
@@ -175,7 +175,7 @@ def _archive(name: str) -> Path:
 
 def _buildah(*arguments: str) -> str:
     """Run buildah with storage of its own, and mounts that nobody else sees."""
-    storage = cache() / "storage"
+    storage = kept() / "storage"
     return _run(
         "unshare",
         "--mount",
@@ -183,7 +183,7 @@ def _buildah(*arguments: str) -> str:
         "--root",
         str(storage),
         "--runroot",
-        str(cache() / "run"),
+        str(kept() / "run"),
         "--storage-driver",
         "overlay",
         *arguments,

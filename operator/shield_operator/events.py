@@ -144,6 +144,7 @@ def _is_sound(text: str) -> bool:
 def _cut(note: str) -> str:
     """The note on one line, as long as the API server takes it."""
     line = " ".join(note[: 2 * _LONGEST_NOTE].split())
-    if len(line.encode()) <= _LONGEST_NOTE:
-        return line
-    return f"{line.encode()[: _LONGEST_NOTE - 3].decode(errors='ignore')}…"
+    content = line.encode(errors="replace")  # a stranger's review may hold half a character
+    if len(content) <= _LONGEST_NOTE:
+        return content.decode()
+    return f"{content[: _LONGEST_NOTE - 3].decode(errors='ignore')}…"

@@ -1,4 +1,4 @@
-"""The kinds of objects that the command line reads, and what kubectl's users call them."""
+"""The kinds of objects that the operator and its command line meet, as kubectl calls them."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -98,8 +98,8 @@ class Operator:
         self._publisher = Publisher(
             cluster, settings, self._state, self._certificate, self._leader.leads
         )
-        # Two, so that pods, which anybody may make, leave the configs theirs. Of those a limit on
-        # statuses is enough: every change is told.
+        # Two, so that pods, which anybody may make, leave the configs theirs. A config may be told
+        # the same again: between the two its status has said something else.
         self._pod_events = Recorder("pod", cluster.create_event, metrics, itself)
         self._config_events = Recorder(
             "config", cluster.create_event, metrics, itself, repeated_after=0.0

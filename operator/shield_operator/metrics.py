@@ -3,8 +3,8 @@
 https://prometheus.io/docs/practices/naming/
 
 No label grows with pods: its values are words of ours, kinds of objects, or configs, whose series
-go when they go. Every series of a counter is there from the start, with 0: a rate over one that
-begins with 1 would miss that one. ``docs/metrics.md`` lists them all, and a test compares.
+go when they go. Every series that an alert looks at is there from the start, with 0: a rate over
+one that begins with 1 would miss that one. ``docs/metrics.md`` lists them all, and a test compares.
 """
 
 import math
@@ -42,7 +42,6 @@ UNKNOWN: Final = "Unknown"
 
 _WITHOUT_REASON: Final = ("injected", "ignored", "failed", "unreadable", "unauthorized")
 _WITH_REASON: Final = ("skipped", "denied")
-EVENT_RESULTS: Final = ("written", "failed", "dropped")
 
 # When each series began: as many lines again, of use to nobody.
 disable_created_metrics()  # type: ignore[no-untyped-call]

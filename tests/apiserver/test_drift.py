@@ -28,7 +28,7 @@ def leader(cluster: ControlPlane) -> Iterator[OperatorProcess]:
     with OperatorProcess(
         cluster,
         environment={"DRIFT_SCAN_SECONDS": "1"},
-        paces={"cluster.client._PAGE": 3},
+        paces={"cluster.requests._PAGE": 3},
     ) as operator:
         yield operator.wait_ready()
 

@@ -33,6 +33,10 @@ POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/llm-
 TYPE_CHECKER = "validatingadmissionpolicy-status-controller"
 COMPONENT = ROOT / "manifests" / "components" / "enforce"
 
+EXECUTES = {"exec": {"command": ["true"]}}
+FAIL_CLOSED = {"name": "SHIELD_FAILURE_MODE", "value": "FAIL_CLOSED"}
+FAIL_OPEN = {"name": "SHIELD_FAILURE_MODE", "value": "FAIL_OPEN"}
+
 Refuses = Callable[[Any, str], None]
 
 
@@ -132,8 +136,9 @@ def test_the_sidecar_of_a_manifest_is_as_good_as_the_operators(
         f"example.com/llm-shield-proxy:1.7.0@sha256:{'2' * 64}",
         "example.com/llm-shield-proxy:1.7.0",
         f"example.com/{DIGEST.replace(':', '/')}",
+        f"example.com/llm-shield-proxy@{DIGEST}@sha256:{'2' * 64}",
     ],
-    ids=["another digest", "a tag", "a name like the digest"],
+    ids=["another digest", "a tag", "a name like the digest", "two digests"],
 )
 def test_the_marks_on_another_image_are_no_way_in(
     refuses: Refuses, injected: Any, image: str
@@ -155,10 +160,25 @@ def test_a_digest_counts_under_every_name(enforcing: ControlPlane, injected: Any
     [
         ({"command": ["sleep", "infinity"]}, "remove its command"),
         ({"lifecycle": {"postStart": {"exec": {"command": ["true"]}}}}, "remove its command"),
-        ({"env": [{"name": "SHIELD_FAILURE_MODE", "value": "FAIL_OPEN"}]}, "must fail closed"),
+        ({"livenessProbe": EXECUTES}, "remove its command"),
+        ({"readinessProbe": EXECUTES}, "remove its command"),
+        ({"startupProbe": EXECUTES}, "remove its command"),
+        ({"env": [FAIL_OPEN]}, "must fail closed"),
         ({"env": []}, "must fail closed"),
+        ({"env": [FAIL_CLOSED, FAIL_OPEN]}, "must fail closed"),
+        ({"env": [FAIL_CLOSED, FAIL_OPEN | {"name": "shield_Failure_mode"}]}, "must fail closed"),
     ],
-    ids=["command", "lifecycle", "fail open", "says nothing"],
+    ids=[
+        "command",
+        "lifecycle",
+        "liveness probe",
+        "readiness probe",
+        "startup probe",
+        "fail open",
+        "says nothing",
+        "says both",
+        "says both, in another case",
+    ],
 )
 def test_the_right_image_made_to_do_something_else_is_no_way_in(
     refuses: Refuses, injected: Any, change: Any, because: str
@@ -172,8 +192,7 @@ def test_a_config_that_fails_open_makes_pods_that_are_refused(
     enforcing: ControlPlane, refuses: Refuses
 ) -> None:
     """Whoever owns the config owns no exception."""
-    env = [{"name": "SHIELD_FAILURE_MODE", "value": "FAIL_OPEN"}]
-    apply(enforcing, examples.config("open", "shop", env=env))
+    apply(enforcing, examples.config("open", "shop", env=[FAIL_OPEN]))
     wait_reason(enforcing, "shop", "open", "SecretNotFound")
     refuses(examples.pod(annotations={"llm-shield.io/config": "open"}), "must fail closed")
     enforcing.kubectl("delete", "ssc", "open", "--namespace=shop")

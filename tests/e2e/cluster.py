@@ -11,7 +11,6 @@ import yaml
 from controlplane import KubectlError
 from manifests import INSTALL
 from nodes import Node
-from support import eventually
 
 NAMESPACE = "llm-shield-system"
 OPERATOR = "deployment/llm-shield-operator"
@@ -82,7 +81,3 @@ class Cluster:
                 error.add_note(self.run(*command, f"--namespace={namespace}").stdout[-6000:])
             error.add_note(self.node.log_tail())
             raise
-
-    def eventually_gone(self, what: str, *arguments: str) -> None:
-        """Wait until there is nothing of a kind."""
-        eventually(lambda: not self.get(what, *arguments)["items"], timeout=60)

@@ -14,6 +14,7 @@ import examples
 from examples import config, pod
 from shield_operator import admission
 from shield_operator.admission import AdmissionServer
+from shield_operator.admission.handler import CURRENT
 from shield_operator.authentication import Authentication
 from shield_operator.cluster import Cluster
 from shield_operator.lookup import SecretLookup
@@ -77,7 +78,7 @@ def refusal(code: int) -> Any:
 
 def test_a_refusal_that_was_meant_is_an_answer() -> None:
     async def handler(_: Any) -> Any:
-        admission._current.get().outcome = "denied"
+        CURRENT.get().outcome = "denied"
         return refusal(403)
 
     replica = Replica(handler)
@@ -124,6 +125,20 @@ def test_an_exception_is_a_failure_logged_by_name_and_without_the_pod(
     (record,) = caplog.records
     assert record.getMessage() == "pod shop/web-…: the operator failed"
     assert "example.com/web" not in caplog.text
+
+
+def test_a_patch_that_json_has_no_words_for_is_a_failure_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def handler(_: Any) -> Any:
+        CURRENT.get().outcome = "injected"
+        CURRENT.get().operations.append({"op": "add", "path": "/spec", "value": object()})
+        return {"response": {"uid": "u", "allowed": True}}
+
+    replica = Replica(handler)
+    assert replica.answer(REVIEW).status == 500
+    assert counted(replica) == {("failed", ""): 1}
+    assert "pod shop/web-…: the operator failed" in caplog.text
 
 
 def test_before_the_configs_were_listed_everything_is_a_failure() -> None:

@@ -16,8 +16,9 @@ import examples
 from authorities import OwnAuthority
 from examples import config, pod
 from localoperator import free_port
-from shield_operator import admission, bodies, connections
+from shield_operator import bodies, connections
 from shield_operator.admission import AdmissionServer
+from shield_operator.admission.handler import CURRENT
 from shield_operator.authentication import Authentication
 from shield_operator.certificate_files import CertificateFiles
 from shield_operator.certificates import CertificateError
@@ -76,7 +77,7 @@ class Server:
         async def handler(_: Any) -> Any:
             self.answering += 1
             await asyncio.sleep(self.pause)
-            admission._current.get().outcome = "ignored"
+            CURRENT.get().outcome = "ignored"
             return {"response": {"uid": "u", "allowed": True}}
 
         await anext(self.server(handler))

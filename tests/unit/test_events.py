@@ -70,6 +70,11 @@ def test_a_note_fits_whatever_it_is_about(text: str) -> None:
     assert note[:3] == " ".join(text[:3].split())
 
 
+def test_half_a_character_of_a_stranger_is_no_bug_in_a_note() -> None:
+    note = Event(OWNER, EventType.NORMAL, "R", "A", "container \ud800x").manifest("me", NOW)["note"]
+    assert note == "container ?x"
+
+
 def reference(**changes: Any) -> dict[str, Any]:
     found = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-abc", "uid": "u-1"}
     return {**found, "controller": True, **changes}

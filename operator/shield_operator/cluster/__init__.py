@@ -1,6 +1,6 @@
 """Talking to the API server; the only importer of `kubernetes` (its asyncio client)."""
 
-from shield_operator.cluster.client import FIELD_MANAGER, Cluster
+from shield_operator.cluster.client import Cluster
 from shield_operator.cluster.credentials import Connection, in_a_pod
 from shield_operator.cluster.errors import (
     ClusterError,
@@ -12,6 +12,7 @@ from shield_operator.cluster.errors import (
     Unreachable,
 )
 from shield_operator.cluster.lease import Lease
+from shield_operator.cluster.requests import FIELD_MANAGER
 from shield_operator.cluster.viewing import Viewer
 
 __all__ = [

@@ -1,14 +1,8 @@
-"""`Cluster`: each call that the operator makes to the API server is one method here.
+"""`Cluster`: each call that the operator makes to the API server is one method here."""
 
-JSON goes in and comes out; what can go wrong comes out as one of the errors in ``errors``.
-"""
-
-import asyncio
 import base64
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
@@ -16,25 +10,20 @@ from kubernetes.aio.client import ApiClient
 
 from shield_operator import kinds, names, raw
 from shield_operator.cluster.credentials import Connection, connection_of, find_configuration
-from shield_operator.cluster.errors import NotFound, Refused, error_for, translated
+from shield_operator.cluster.errors import NotFound, Refused
 from shield_operator.cluster.lease import Lease
+from shield_operator.cluster.requests import (
+    FIELD_MANAGER,
+    METADATA_ONLY,
+    METADATA_ONLY_LIST,
+    ApiServer,
+)
 from shield_operator.metrics import Metrics
 from shield_operator.model import ConfigRef, Json
 from shield_operator.plan import ClusterVersion
 
-FIELD_MANAGER: Final = names.OPERATOR
-_TIMEOUT: Final = 10.0
-"""Seconds for one call; each of ours is small, and a frozen API server must be noticed."""
-_PAGE: Final = 500
-"""Objects a page of a list."""
-
-_APPLY: Final = "application/apply-patch+yaml"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
-_JSON: Final = "application/json"
-_METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-_METADATA_ONLY_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_CONFIGS: Final = f"/apis/{names.API_GROUP}/{names.API_VERSION}/{names.PLURAL}"
 _PODS: Final = "/api/v1/pods"
 _WEBHOOK_CONFIGURATION: Final = (
     f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{names.OPERATOR}"
@@ -42,12 +31,8 @@ _WEBHOOK_CONFIGURATION: Final = (
 _CLUSTER_ROLE: Final = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{names.OPERATOR}"
 
 
-class Cluster:
+class Cluster(ApiServer):
     """The API server, as our account sees it."""
-
-    def __init__(self, client: ApiClient, metrics: Metrics) -> None:
-        self._client = client
-        self._metrics = metrics
 
     @classmethod
     @asynccontextmanager
@@ -81,15 +66,15 @@ class Cluster:
         except ValueError as error:
             raise Refused(f"cannot {what}: {error}; is this an API server?") from error
 
-    async def config_pages(self) -> AsyncIterator[list[Json]]:
-        """Every ``ShieldSidecarConfig`` of the cluster, page by page.
+    async def config_pages(self, namespace: str | None = None) -> AsyncIterator[list[Json]]:
+        """Every ``ShieldSidecarConfig`` of the cluster, or of a namespace, page by page.
 
         Raises:
             NotFound: where the CustomResourceDefinition is not installed.
         """
         what = f"list {names.PLURAL}"
         try:
-            async for page in self._pages(_CONFIGS, what=what):
+            async for page in self._pages(kinds.CONFIG.path(namespace), what=what):
                 yield page
         except NotFound as error:
             raise NotFound(
@@ -102,7 +87,7 @@ class Cluster:
             "labelSelector": label_selector,
             "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed",
         }
-        return self._pages(_PODS, query=query, accept=_METADATA_ONLY_LIST, what="list pods")
+        return self._pages(_PODS, query=query, accept=METADATA_ONLY_LIST, what="list pods")
 
     async def secret_exists(self, namespace: str, name: str) -> bool:
         """Whether the Secret is there; its content is not asked for."""
@@ -110,7 +95,7 @@ class Cluster:
             await self._request(
                 "GET",
                 _secret_path(namespace, name),
-                accept=_METADATA_ONLY,
+                accept=METADATA_ONLY,
                 what=f"look for Secret {namespace}/{name}",
             )
         except NotFound:
@@ -218,10 +203,7 @@ class Cluster:
             "metadata": {"namespace": ref.namespace, "name": ref.name},
             "status": status,
         }
-        path = (
-            f"/apis/{names.API_GROUP}/{names.API_VERSION}/namespaces/{ref.namespace}"
-            f"/{names.PLURAL}/{ref.name}/status"
-        )
+        path = f"{kinds.CONFIG.path(ref.namespace, ref.name)}/status"
         return await self._apply(path, body, what=f"write the status of {names.KIND} {ref}")
 
     # --- Events -----------------------------------------------------------------------------------
@@ -230,74 +212,6 @@ class Cluster:
         """Create a Kubernetes Event."""
         path = kinds.EVENT.path(_segment(namespace))
         await self._request("POST", path, body=event, what=f"write an event in {namespace}")
-
-    # --- One way for all --------------------------------------------------------------------------
-
-    async def _pages(
-        self,
-        path: str,
-        *,
-        what: str,
-        query: Mapping[str, str] | None = None,
-        accept: str = _JSON,
-    ) -> AsyncIterator[list[Json]]:
-        """A list, so many items at a time.
-
-        https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
-        """
-        asked = {**(query or {}), "limit": str(_PAGE)}
-        while True:
-            page = await self._request("GET", path, query=asked, accept=accept, what=what)
-            yield [*raw.items(page, "items")]
-            proceed = raw.mapping(page, "metadata").get("continue")
-            if not proceed:
-                return
-            asked["continue"] = str(proceed)
-
-    async def _apply(self, path: str, body: Json, *, what: str) -> Json:
-        """Server-side apply, taking over whatever fields of ours another writer has changed.
-
-        https://kubernetes.io/docs/reference/using-api/server-side-apply/
-        """
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
-        return await self._request(
-            "PATCH", path, body=body, query=query, content_type=_APPLY, what=what
-        )
-
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        what: str,
-        body: Json = None,
-        query: Mapping[str, str] | None = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
-    ) -> Json:
-        """One call. `what` completes the sentence "cannot …"."""
-        with (
-            self._metrics.api_request(method, _resource(path)) as request,
-            translated(what, _TIMEOUT),
-        ):
-            async with asyncio.timeout(_TIMEOUT):
-                serialized = await self._client.param_serialize(
-                    method,
-                    path,
-                    query_params=list((query or {}).items()),
-                    header_params={"Accept": accept, "Content-Type": content_type},
-                    body=body,
-                    auth_settings=["BearerToken"],
-                )
-                response = await self._client.call_api(*serialized, _request_timeout=_TIMEOUT)
-                request.status = response.status
-                content = await response.read()
-        if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise error_for(response.status, content, what)
-        try:
-            return json.loads(content)
-        except ValueError as error:
-            raise Refused(f"cannot {what}: the answer is not JSON") from error
 
 
 def _secret_path(namespace: str, name: str) -> str:
@@ -314,19 +228,6 @@ def _segment(name: str) -> str:
     if not name.strip("."):
         raise NotFound(f"nothing is called {name!r}")
     return quote(name, safe="")
-
-
-def _resource(path: str) -> str:
-    """What kind of object a path is about, such as ``secrets``."""
-    match path.strip("/").split("/"):
-        case ["api", _, "namespaces", _, resource, *_]:
-            return resource
-        case ["apis", _, _, "namespaces", _, resource, *_]:
-            return resource
-        case ["api", _, resource, *_] | ["apis", _, _, resource, *_]:
-            return resource
-        case other:
-            return other[0]
 
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:

@@ -73,8 +73,17 @@ def translated(what: str, limit: float) -> Iterator[None]:
         raise Unreachable(f"cannot {what}: the API server is out of reach ({why})") from error
 
 
-def error_for(status: int | None, content: bytes | str | None, what: str) -> ClusterError:
-    """The error for an answer, with the API server's own sentence in ours."""
+def error_for(
+    status: int | None, content: bytes | str | None, what: str, advice: str = OUR_RULES
+) -> ClusterError:
+    """The error for an answer, with the API server's own sentence in ours.
+
+    Args:
+        status: of the answer.
+        content: of the answer.
+        what: completes the sentence "cannot …".
+        advice: ends it, where the account that we use may not do this.
+    """
     try:
         message = json.loads(content or "")["message"]
     except (ValueError, TypeError, KeyError):
@@ -82,7 +91,7 @@ def error_for(status: int | None, content: bytes | str | None, what: str) -> Clu
     sentence = f"cannot {what}: {message}"
     match status:
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-            return Forbidden(f"{sentence}{OUR_RULES}")
+            return Forbidden(f"{sentence}{advice}")
         case HTTPStatus.NOT_FOUND:
             return NotFound(sentence)
         case HTTPStatus.CONFLICT:

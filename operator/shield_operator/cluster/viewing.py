@@ -5,24 +5,22 @@ Where an object is not there, or there is none of its kind, None comes back.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 
 from kubernetes.aio.client import ApiClient
 
-from shield_operator import kinds, names, raw
+from shield_operator import raw
 from shield_operator.cluster.client import Cluster
 from shield_operator.cluster.credentials import find_users_configuration
-from shield_operator.cluster.errors import OUR_RULES, Forbidden, NotFound, translated
+from shield_operator.cluster.errors import Forbidden, NotFound, translated
+from shield_operator.cluster.requests import JSON, METADATA_ONLY_LIST, TIMEOUT
 from shield_operator.kinds import Kind
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 
-_TIMEOUT: Final = 10.0
-_JSON: Final = "application/json"
-_METADATA_ONLY_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -32,6 +30,8 @@ class Viewer(Cluster):
     Attributes:
         namespace: the one that kubectl would take where none is given.
     """
+
+    _advice = ""  # a person's rules are not ours to name
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
         super().__init__(client, Metrics())  # which nobody looks at
@@ -76,7 +76,7 @@ class Viewer(Cluster):
         query = {"labelSelector": selector} if selector else {}
         if kind.plural == "pods":
             query["fieldSelector"] = _UNFINISHED
-        accept = _METADATA_ONLY_LIST if metadata else _JSON
+        accept = METADATA_ONLY_LIST if metadata else JSON
         where = f" in namespace {namespace}" if namespace else ""
         pages = self._pages(
             kind.path(namespace), what=f"list {kind.plural}{where}", query=query, accept=accept
@@ -92,14 +92,7 @@ class Viewer(Cluster):
         Raises:
             NotFound: where the CustomResourceDefinition is not installed.
         """
-        what = f"list {names.PLURAL}"
-        try:
-            pages = self._pages(kinds.CONFIG.path(namespace), what=what)
-            return [item async for page in pages for item in page]
-        except NotFound as error:
-            raise NotFound(
-                f"cannot {what}: the API server does not know them; apply manifests/install.yaml"
-            ) from error
+        return [item async for page in self.config_pages(namespace) for item in page]
 
     # --- Questions --------------------------------------------------------------------------------
 
@@ -156,12 +149,12 @@ class Viewer(Cluster):
         """What a pod answers on a plain HTTP port, through the API server: status and text."""
         address = f"/api/v1/namespaces/{namespace}/pods/http:{name}:{port}/proxy{path}"
         what = f"ask pod {namespace}/{name} through the API server"
-        with translated(what, _TIMEOUT):
-            async with asyncio.timeout(_TIMEOUT):
+        with translated(what, TIMEOUT):
+            async with asyncio.timeout(TIMEOUT):
                 request = await self._client.param_serialize(
                     "GET", address, header_params={"Accept": "*/*"}, auth_settings=["BearerToken"]
                 )
-                response = await self._client.call_api(*request, _request_timeout=_TIMEOUT)
+                response = await self._client.call_api(*request, _request_timeout=TIMEOUT)
                 text = (await response.read()).decode(errors="replace")
         try:
             status = json.loads(text)
@@ -172,29 +165,3 @@ class Viewer(Cluster):
             message = raw.mapping(status).get("message")
             raise Forbidden(f"cannot {what}: {message or 'it is not permitted'}")
         return response.status, str(raw.mapping(status).get("message") or text)
-
-    # --- One way for all --------------------------------------------------------------------------
-
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        what: str,
-        body: Json = None,
-        query: Mapping[str, str] | None = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
-    ) -> Json:
-        try:
-            return await super()._request(
-                method,
-                path,
-                what=what,
-                body=body,
-                query=query,
-                content_type=content_type,
-                accept=accept,
-            )
-        except Forbidden as error:  # a person's rules are not ours to name
-            raise Forbidden(str(error).removesuffix(OUR_RULES)) from None

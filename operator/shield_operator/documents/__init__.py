@@ -3,15 +3,15 @@
 What is not changed stays byte for byte; what is changed is read alike by all readers of YAML. The
 modules, each importing only those above it:
 
-    errors     what is wrong with a file, and where
-    scalars    what an unquoted word means, and how to write one clearly
-    reading    from text to values that know their places
-    writing    JSON as YAML
-    matching   what is the same in two values
-    editing    changing a text so that it says something else
-    file       a file's documents
-    workloads  the pods that a document is about
-    difference what changed, as `diff -u` shows it
+    errors      what is wrong with a file, and where
+    scalars     what an unquoted word means, and how to write one clearly
+    reading     from text to values that know their places
+    writing     JSON as YAML
+    matching    what is the same in two values
+    editing     changing a text so that it says something else
+    file        a file's documents
+    workloads   the pods that a document is about
+    difference  what changed, as `diff -u` shows it
 """
 
 from shield_operator.documents.difference import unified

@@ -48,12 +48,11 @@ def parse(resource: Json) -> ShieldConfig | InvalidConfig:
     if not isinstance(resource, Mapping):
         problems.append(f"the {names.KIND} is {shown(resource)}: it must be an object")
         resource = {}
-    root = Reader(resource, "", problems)
+    root = Reader({**resource, "spec": frugal(resource.get("spec"))}, "", problems)
     root.leave("apiVersion", "kind", "metadata", "status")
     ref, generation = _metadata(root.raw.get("metadata"))
     if "spec" not in root:
         root.problem("spec", "is missing: give at least its image")
-    root.raw["spec"] = frugal(root.raw.get("spec"))
     spec = root.object("spec")
     selector = label_selector(spec.object("podSelector"))
     if problems:  # so far, they are all about how to get at the selector

@@ -1,6 +1,6 @@
-"""Answering the API server: our server on Kopf's admission protocol, and the handler behind it.
+"""The server that API servers send reviews to, behind Kopf's admission protocol.
 
-The server owns what Kopf's own gets wrong for a shield (docs/adr/0001-own-webhook-configuration.md,
+It owns what Kopf's own gets wrong for a shield (docs/adr/0001-own-webhook-configuration.md,
 docs/adr/0004-what-a-failure-answers.md):
 
 * An answer passes only when the handler meant it: it was called, and a refusal is its own
@@ -17,30 +17,26 @@ import base64
 import logging
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 import kopf
 from aiohttp import hdrs, web
 
-from shield_operator import names, patch
+from shield_operator import names
+from shield_operator.admission.handler import CURRENT, UnderWay
 from shield_operator.authentication import Authentication
 from shield_operator.bodies import Bodies, Body
 from shield_operator.certificate_source import CertificateSource
 from shield_operator.certificates import CertificateError, KeyPair
 from shield_operator.coding import encode
 from shield_operator.connections import KEEP_ALIVE, REQUEST, Connection, Connections
-from shield_operator.decision import Decision, Ignore, Inject, Skip, decide, needed_secrets
 from shield_operator.listening import listen
-from shield_operator.lookup import SecretLookup
 from shield_operator.metrics import Metrics
 from shield_operator.model import Json
 from shield_operator.review import BadReviewError, Review, read_review
-from shield_operator.settings import UninjectedPodPolicy
 from shield_operator.state import State
 from shield_operator.text import one_line
 from shield_operator.tls import server_context
@@ -57,65 +53,6 @@ _BACKLOG: Final = 128
 _JSON: Final = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8"}
 _BETWEEN_WARNINGS: Final = 60.0
 """Seconds between two warnings of the same kind: strangers must not fill the log."""
-
-
-@dataclass(slots=True)
-class _UnderWay:
-    """A review that is being answered: what Kopf does not pass on, there and back."""
-
-    review: Review
-    outcome: str = ""
-    reason: str = ""
-    sentence: str = ""
-    operations: list[Json] = field(default_factory=list)
-    """The patch; Kopf would make it by comparing the pod before and after."""
-
-
-_current: ContextVar[_UnderWay] = ContextVar("review")
-
-
-# --- The handler ----------------------------------------------------------------------------------
-
-
-async def inject(state: State, lookup: SecretLookup, warnings: list[str]) -> None:
-    """Decide about the pod of the review under way, and leave the patch with it.
-
-    The API server is asked about Secrets only that no config of the pod's namespace names, whose
-    status tells of them: by an annotation, or by a config from elsewhere.
-
-    Raises:
-        kopf.AdmissionError: 403, where the pod is skipped and the settings say to deny it then.
-    """
-    under_way = _current.get()
-    review = under_way.review
-    secrets = state.secrets(review.namespace)
-
-    def decided() -> Decision:
-        return decide(review.pod, review.namespace, None, secrets, state.configs, state.settings)
-
-    decision = decided()
-    if isinstance(decision, Inject):
-        needed = needed_secrets(review.pod, decision.plan)
-        if elsewhere := [name for name in needed if name not in secrets]:
-            found = await lookup.states(review.namespace, elsewhere)
-            secrets = {**state.secrets(review.namespace), **found}
-            decision = decided()
-    match decision:
-        case Ignore():
-            under_way.outcome = "ignored"
-        case Inject():
-            under_way.outcome = "injected"
-        case Skip(reason, sentence):
-            under_way.outcome, under_way.reason = "skipped", reason.value
-            under_way.sentence = sentence
-            if state.settings.uninjected_pod_policy is UninjectedPodPolicy.DENY:
-                under_way.outcome = "denied"
-                raise kopf.AdmissionError(f"not injected ({reason}): {sentence}", code=403)
-    warnings.extend(decision.warnings)
-    under_way.operations = patch.operations(review.pod, decision)
-
-
-# --- The server -----------------------------------------------------------------------------------
 
 
 class AdmissionServer(kopf.WebhookServer):
@@ -240,10 +177,10 @@ class AdmissionServer(kopf.WebhookServer):
                 return self._refused(HTTPStatus.BAD_REQUEST, sentence)
             if connection is not None:
                 connection.received()
+            begin = time.perf_counter()
             async with self._one_large_review if body.is_large else nullcontext():
-                begin = time.perf_counter()
                 response = await self._respond(bytes(body.content))
-                self._metrics.admission_duration.observe(time.perf_counter() - begin)
+            self._metrics.admission_duration.observe(time.perf_counter() - begin)
         if self._state.draining:
             response.force_close()
         if connection is not None:
@@ -267,10 +204,11 @@ class AdmissionServer(kopf.WebhookServer):
 
     async def _ask_handler(self, review: Review) -> Json:
         """The handler's answer, or None where there is none that it meant."""
-        under_way = _UnderWay(review)
-        token = _current.set(under_way)
+        under_way = UnderWay(review)
+        token = CURRENT.set(under_way)
         try:
             answer = await self._handler(review.for_kopf())
+            patch = _patch(under_way.operations)
         except Exception:  # whatever it is, failurePolicy decides about the pod
             logger.exception("%s: the operator failed", review)
         else:
@@ -278,15 +216,14 @@ class AdmissionServer(kopf.WebhookServer):
             meant = response["allowed"] or response["status"]["code"] == HTTPStatus.FORBIDDEN
             if meant and under_way.outcome:
                 self._count(under_way.outcome, under_way.reason)
-                if under_way.operations:
-                    response |= {"patch": _encoded(under_way.operations), "patchType": "JSONPatch"}
                 self._told(review, under_way.outcome, under_way.reason, under_way.sentence)
+                response |= patch
                 return answer
             # Kopf allows what it finds no handler for: that pod would be bare.
             why = "Kopf did not call the handler" if meant else response["status"]["message"]
             logger.error("%s: the operator failed: %s", review, why)
         finally:
-            _current.reset(token)
+            CURRENT.reset(token)
         self._count("failed")
         return None
 
@@ -324,9 +261,11 @@ async def _read(request: web.BaseRequest, body: Body) -> None:
     body.complete()
 
 
-def _encoded(operations: list[Json]) -> str:
-    """A JSON Patch as a review's response carries it."""
-    return base64.b64encode(encode(operations)).decode()
+def _patch(operations: list[Json]) -> Mapping[str, str]:
+    """A JSON Patch as a review's response carries it; nothing, where nothing changes."""
+    if not operations:
+        return {}
+    return {"patch": base64.b64encode(encode(operations)).decode(), "patchType": "JSONPatch"}
 
 
 def _json(answer: Json) -> web.Response:
