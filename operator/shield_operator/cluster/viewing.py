@@ -98,7 +98,8 @@ class Viewer(Cluster):
             return [item async for page in pages for item in page]
         except NotFound as error:
             raise NotFound(
-                f"cannot {what}: the API server does not know them; apply manifests/install.yaml"
+                f"cannot {what}: the API server does not know them; kubectl shield check says "
+                "what to do"
             ) from error
 
     # --- Questions --------------------------------------------------------------------------------
