@@ -22,7 +22,7 @@ _SHORT: Final = timedelta(days=7)
 """So little is left of a certificate that somebody must act."""
 _RENEWED_BY: Final = LEAF_LIFETIME / 3 - timedelta(days=1)
 """With less than this left, the operator has failed to renew its own."""
-_UNLED: Final = "start a replica of the operator, or read in the log of one that runs what keeps it"
+_UNLED: Final = "no replica writes: start one, or read in the log of one that runs what keeps it"
 
 
 def check(facts: Facts, settings: Settings, now: datetime) -> list[Finding]:
@@ -261,9 +261,9 @@ def _lease(facts: Facts) -> Finding:
             return bad(title, saw, "see to the operator, which makes it as soon as it runs")
     holder = raw.mapping(facts.lease, "spec").get("holderIdentity")
     if not holder:
-        return bad(title, "nobody holds the Lease: no replica writes", _UNLED)
+        return bad(title, "nobody holds the Lease", _UNLED)
     if not facts.lease_renewed:
-        saw = f"{holder} holds the Lease, and does not renew it: no replica writes"
+        saw = f"{holder} holds the Lease, and does not renew it"
         return bad(title, saw, _UNLED)
     return good(title, f"{holder} holds the Lease, and renews it")
 
