@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from controlplane import ControlPlane, ControlPlaneError
@@ -237,14 +238,17 @@ def wait_for(
 
 def wait_for_ctrl_c(control_plane: ControlPlane, operator: OperatorProcess) -> None:
     """Leave the reader alone with it."""
+    plugin = Path(sys.executable).parent
     print(
         f"\nEverything keeps running. In another terminal:\n\n"
         f"  export KUBECONFIG={control_plane.kubeconfig}\n"
-        f"  export PATH={control_plane.kubectl_path.parent}:$PATH\n"
-        f"  kubectl get ssc,pods --all-namespaces\n\n"
+        f"  export PATH={control_plane.kubectl_path.parent}:{plugin}:$PATH\n"
+        f"  kubectl get ssc,pods --all-namespaces\n"
+        f"  kubectl shield status --all-namespaces\n\n"
         f"The operator is installed and runs as a process of this machine; there are no nodes, so "
         f"pods stay Pending.\n"
-        f"The operator logs to {operator.log}. Ctrl-C stops and removes everything."
+        f"The operator logs to {operator.log}, and serves "
+        f"http://127.0.0.1:{operator.health_port}/metrics. Ctrl-C stops and removes everything."
     )
     with suppress(KeyboardInterrupt):
         signal.pause()

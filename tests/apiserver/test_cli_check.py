@@ -67,7 +67,7 @@ def test_from_an_empty_cluster_to_a_healthy_one() -> None:
         empty = shield("check", kubeconfig=cluster.kubeconfig)
         assert empty.exit_code == 1
         assert " 2 ✗ definition " in empty.stdout
-        assert "→ kubectl apply -f manifests/install.yaml" in empty.stdout
+        assert "→ kubectl apply -f install.yaml, with your image" in empty.stdout
 
         install(cluster)
         make_namespace(cluster, "shop", INJECT)

@@ -65,7 +65,9 @@ async def live_subject(
     """
     found = await viewer.find(kind, name, namespace)
     if found is None:
-        raise NotFound(f"there is no {kind.singular} {name} in namespace {namespace}")
+        # A workload's bare name is the usual slip.
+        hint = f"; for a workload, say which kind: deployment/{name}" if kind is kinds.POD else ""
+        raise NotFound(f"there is no {kind.singular} {name} in namespace {namespace}{hint}")
     around = instead.of(await read_surroundings(viewer, namespace, operator_namespace))
     (workload,) = workloads(found)
     pod = workload.pod

@@ -78,7 +78,8 @@ class Cluster(ApiServer):
                 yield page
         except NotFound as error:
             raise NotFound(
-                f"cannot {what}: the API server does not know them; apply manifests/install.yaml"
+                f"cannot {what}: the API server does not know them; kubectl shield check says "
+                "what to do"
             ) from error
 
     def unfinished_pods(self, label_selector: str) -> AsyncIterator[list[Json]]:

@@ -17,11 +17,12 @@ from shield_operator.plan import NEWEST_SUPPORTED, OLDEST_SUPPORTED, ClusterVers
 from shield_operator.plan.version import has_native_sidecars
 from shield_operator.settings import Settings
 
-INSTALL: Final = "kubectl apply -f manifests/install.yaml"
+INSTALL: Final = "kubectl apply -f install.yaml, with your image (docs/install.md), or helm upgrade"
 _SHORT: Final = timedelta(days=7)
 """So little is left of a certificate that somebody must act."""
 _RENEWED_BY: Final = LEAF_LIFETIME / 3 - timedelta(days=1)
 """With less than this left, the operator has failed to renew its own."""
+_UNLED: Final = "no replica writes: start one, or read in the log of one that runs what keeps it"
 
 
 def check(facts: Facts, settings: Settings, now: datetime) -> list[Finding]:
@@ -245,7 +246,7 @@ def _replicas(facts: Facts) -> Finding:
             ]
             if failing:
                 saw = f"{len(failing)} of {len(answers)} do not answer ready: {'; '.join(failing)}"
-                advice = "their logs say more"
+                advice = "the logs of those that run say more; of others, kubectl describe pod"
                 return bad(title, saw, advice)
             return good(title, f"{len(answers)} of {len(answers)} answer ready")
 
@@ -260,10 +261,10 @@ def _lease(facts: Facts) -> Finding:
             return bad(title, saw, "see to the operator, which makes it as soon as it runs")
     holder = raw.mapping(facts.lease, "spec").get("holderIdentity")
     if not holder:
-        return bad(title, "nobody holds the Lease", "see to the operator: no replica writes")
+        return bad(title, "nobody holds the Lease", _UNLED)
     if not facts.lease_renewed:
         saw = f"{holder} holds the Lease, and does not renew it"
-        return bad(title, saw, "see to the operator: no replica writes")
+        return bad(title, saw, _UNLED)
     return good(title, f"{holder} holds the Lease, and renews it")
 
 

@@ -1,7 +1,7 @@
 """``check --pre``: whether an installation will go well."""
 
 from shield_operator import names, raw
-from shield_operator.diagnosis.checks import INSTALL, checked_sidecars, checked_version
+from shield_operator.diagnosis.checks import checked_sidecars, checked_version
 from shield_operator.diagnosis.facts import Fact, FactsBefore, Unseen
 from shield_operator.diagnosis.finding import Finding, bad, good, unknown
 from shield_operator.diagnosis.permissions import GRANT, installers_permissions
@@ -81,6 +81,6 @@ def _deployment(deployment: Json, settings: Settings) -> Finding:
         case Unseen():
             return unknown(title, deployment)
         case None:
-            return good(title, f"none is there yet: {INSTALL}")
+            return good(title, "none is there yet")
     where = f"{settings.namespace}/{names.OPERATOR}"
     return good(title, f"Deployment {where} is there already, and will be brought up to date")

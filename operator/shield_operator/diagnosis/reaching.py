@@ -33,19 +33,22 @@ def checked_connection(title: str, connection: Fact[Connection | None], where: s
             return unknown(title, f"the webhook is not reached from here: {connection.why}")
 
 
+_NOT_THROUGH: Final = (
+    "the API server does not get through: let it reach port 9443 of the operator's pods, or "
+    "WEBHOOK_URL (a firewall rule, in private clusters); or the operator hangs: restart it"
+)
 _ADVICE: Final[Mapping[str, str]] = {
     "x509": "the CA bundle does not fit what is served: see the check of the CA bundle",
     "tls:": "the CA bundle does not fit what is served: see the check of the CA bundle",
     "connection refused": "nothing listens there: see the check of the replicas",
     "no endpoints available": "no replica is ready: see the check of the replicas",
-    "not found": "the Service is missing: kubectl apply -f manifests/install.yaml",
+    "not found": "the Service is missing: apply the manifest of your installation again "
+    "(docs/install.md), or helm upgrade",
     "provide credentials": "the API server presents no token that the operator takes: see "
     "docs/authentication.md",
     "no such host": "the API server does not know the host of WEBHOOK_URL",
-    "deadline exceeded": "the API server does not get through: let it reach port 9443 of the "
-    "operator's pods (a firewall rule, in private clusters)",
-    "timeout": "the API server does not get through: let it reach port 9443 of the operator's pods "
-    "(a firewall rule, in private clusters)",
+    "deadline exceeded": _NOT_THROUGH,
+    "timeout": _NOT_THROUGH,
 }
 """By what the API server's sentence holds: it has no other way to tell."""
 
