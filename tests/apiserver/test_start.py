@@ -63,7 +63,7 @@ def test_a_missing_definition_is_waited_for(own_control_plane: ControlPlane) -> 
     own_control_plane.kubectl("delete", DEFINITION)
     with OperatorProcess(own_control_plane) as operator:
         logged(
-            operator, "cannot list shieldsidecarconfigs: the API server does not know them; apply"
+            operator, "cannot list shieldsidecarconfigs: the API server does not know them; kubectl"
         )
         assert operator.get("/readyz")[0] == HTTPStatus.SERVICE_UNAVAILABLE
         # It has its certificate and its webhooks; but without having seen the configs once it
