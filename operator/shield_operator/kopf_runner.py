@@ -24,7 +24,7 @@ END: Final = 5.0
 
 _WATCH: Final = 240
 """Seconds after which a watch is begun anew, so that a silently dead one does not last."""
-_CHUNK: Final = 100
+_CHUNK: Final = 50
 """Configs a page of Kopf's list. With `_IDLE` it keeps their number from mattering: each config
 that is being looked at is a task with a queue, and a heap, once grown, is not given back."""
 _IDLE: Final = 0.1

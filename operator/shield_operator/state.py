@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from shield_operator import raw
+from shield_operator.coding import decode, encode
 from shield_operator.drift import Plans
 from shield_operator.hearing import Hearing
 from shield_operator.model import (
@@ -41,8 +42,6 @@ class State:
     def __init__(self, settings: Settings, watch: Hearing | None = None) -> None:
         self.settings = settings
         self.configs = ConfigIndex.of(settings, OLDEST_SUPPORTED)
-        self.statuses: dict[ConfigRef, Json] = {}
-        """Each config's ``status`` as last seen."""
         self.listed = False
         """Whether the configs were listed once: before that, no answer can be right."""
         self.serving = False
@@ -57,6 +56,8 @@ class State:
         self.plans: Mapping[ConfigRef, Plans] | None = None
         """Each config's pods, as of the leader's last scan; None where there was none."""
         self.watch = watch or Hearing(time.monotonic)
+        self._statuses: dict[ConfigRef, bytes] = {}
+        """Each config's ``status`` as last seen; as JSON it takes half of what its objects do."""
         self._absent_secrets: dict[ConfigRef, frozenset[str] | None] = {}
         self._ready_reasons: dict[ConfigRef, ReadyReason | None] = {}
         self._numbers: Counter[ReadyReason | None] = Counter()
@@ -157,11 +158,16 @@ class State:
         self.configs = before.with_configs(parsed.values(), keep=kept)
         for ref, resource in listed.items():
             self._note(ref, resource)
-        for ref in self.statuses.keys() - listed.keys() - newer:
+        for ref in self._statuses.keys() - listed.keys() - newer:
             self._forget(ref)
         self.listed = True
         refs = {entry.ref for entry in before} | {entry.ref for entry in self.configs}
         return {ref for ref in refs if before.get(ref) != self.configs.get(ref)}
+
+    def status(self, ref: ConfigRef) -> Json:
+        """A config's ``status`` as last seen; None where there is no such config."""
+        known = self._statuses.get(ref)
+        return None if known is None else decode(known)
 
     def plans_of(self, ref: ConfigRef) -> Plans | None:
         """The plans that a config's pods run with; None before the first scan."""
@@ -189,12 +195,10 @@ class State:
     def _without_spec(self, ref: ConfigRef, resource: Json) -> Json:
         """What there is to note of a config."""
         metadata = raw.mapping(resource, "metadata")
-        known = self._is_noted(ref, resource)
-        status = self.statuses[ref] if known else frugal(raw.mapping(resource, "status"))
-        return {
-            "metadata": {key: metadata[key] for key in _NOTED if key in metadata},
-            "status": status,
-        }
+        noted = {"metadata": {key: metadata[key] for key in _NOTED if key in metadata}}
+        if not self._is_noted(ref, resource):
+            noted["status"] = frugal(raw.mapping(resource, "status"))
+        return noted
 
     def _is_noted(self, ref: ConfigRef, resource: Json) -> bool:
         """Whether we know this very version of a config."""
@@ -223,7 +227,8 @@ class State:
             return
         entry = self.configs.get(ref)
         ref = ref if entry is None else entry.ref  # one of them is enough
-        self.statuses[ref] = frugal(raw.mapping(resource, "status"))
+        # A copy: what the encoder returns has grown in a larger buffer, of which the rest stays.
+        self._statuses[ref] = bytes(memoryview(encode(raw.mapping(resource, "status"))))
         self._absent_secrets[ref] = absent_secrets(resource)
         self._uncount(ref)
         self._ready_reasons[ref] = reason = ready_reason(resource)
@@ -237,7 +242,7 @@ class State:
 
     def _forget(self, ref: ConfigRef) -> None:
         self._uncount(ref)
-        for known in (self.statuses, self._absent_secrets, self._uids, self._versions):
+        for known in (self._statuses, self._absent_secrets, self._uids, self._versions):
             known.pop(ref, None)
 
     def _touched(self, ref: ConfigRef) -> None:

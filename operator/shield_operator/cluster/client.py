@@ -25,8 +25,8 @@ from shield_operator.plan import ClusterVersion
 FIELD_MANAGER: Final = names.OPERATOR
 _TIMEOUT: Final = 10.0
 """Seconds for one call; each of ours is small, and a frozen API server must be noticed."""
-_PAGE: Final = 500
-"""Objects a page of a list."""
+_PAGE: Final = 50
+"""Objects a page of a list. The heap grows by what a page takes while it is read, for good."""
 
 _APPLY: Final = "application/apply-patch+yaml"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
