@@ -89,6 +89,7 @@ class KopfRunner:
             settings=self._settings(),
             # Else Kopf asks for the user's name, and a container's user is often a bare number.
             identity=_IDENTITY,
+            memo=_NOTHING,
             standalone=True,
             clusterwide=True,
         )
@@ -123,6 +124,8 @@ class KopfRunner:
         return settings
 
 
+_NOTHING: Final = cast("Any", ())
+"""What handlers may note of an object, which Kopf copies for each: a tuple is its own copy."""
 _IDENTITY: Final = cast("Any", names.OPERATOR)  # Kopf does not export its type
 """What Kopf's replicas would know each other by, if they were to; `leader.py` does that."""
 
