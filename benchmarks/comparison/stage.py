@@ -31,6 +31,7 @@ HOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurati
 _ALL_CONFIGS: Final = "/apis/llm-shield.io/v1alpha1/shieldsidecarconfigs"
 _ACCOUNTS: Final = "/api/v1/serviceaccounts?fieldSelector=metadata.name%3Ddefault"
 _SECRETS: Final = "/api/v1/namespaces/{}/secrets"
+_OUT: Final = {"llm-shield.io/inject": "disabled"}
 _SECRET: Final = {"metadata": {"name": "keys"}, "stringData": {"VALID_VIRTUAL_KEYS": "bench"}}
 _THREADS: Final = 8
 _ANNOUNCED: Final = 180.0
@@ -83,8 +84,12 @@ class Stage:
         )
 
     def namespace(self, name: str, *, ours: bool = False) -> None:
-        """A namespace for a peer's pods; or for ours, with a config."""
-        make_namespace(self.control_plane, name, INJECT if ours else None)
+        """A namespace for a peer's pods; or for ours, with a config.
+
+        A peer's is labelled out: the pods carry the label that the proxy's own webhook wants, and
+        by that alone this operator would be asked about every peer's pods too.
+        """
+        make_namespace(self.control_plane, name, INJECT if ours else _OUT)
         if ours:
             self._create([(_SECRETS.format(name), _SECRET)])
             status, answer = self.control_plane.request(

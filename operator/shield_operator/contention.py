@@ -19,6 +19,10 @@ class _Budget:
     writes: float
     since: float
 
+    def left(self, now: float) -> float:
+        """Writes that are allowed by now."""
+        return min(BURST, self.writes + (now - self.since) / INTERVAL)
+
 
 class RewriteLimit:
     """Limits how often the same content is written to the same place again.
@@ -44,14 +48,19 @@ class RewriteLimit:
         self._budgets.pop(place, None)
 
     def forget_all_but(self, places: Container[Hashable]) -> None:
-        """All other places are gone."""
-        self._budgets = {place: one for place, one in self._budgets.items() if place in places}
+        """All other places are gone; and of these, nothing is known that time has made good."""
+        now = self._now()
+        self._budgets = {
+            place: one
+            for place, one in self._budgets.items()
+            if place in places and one.left(now) < BURST
+        }
 
     def _budget(self, place: Hashable, content: Json) -> _Budget:
         now = self._now()
         budget = self._budgets.get(place)
         if budget is None or budget.content != content:
             budget = self._budgets[place] = _Budget(content, BURST, now)
-        budget.writes = min(BURST, budget.writes + (now - budget.since) / INTERVAL)
+        budget.writes = budget.left(now)
         budget.since = now
         return budget

@@ -77,17 +77,18 @@ class Hearing:
         if now - self._listed_at > self._patience / 2:
             self._missed.clear()  # lists failed, and the watch had no better chance
         self._listed_at = now
-        brought, missed = {}, {}
+        shown, missed = set(), {}
         for resource in resources:
             uid, generation = _identity(resource)
-            if uid in self._brought:
-                brought[uid] = self._brought[uid]
+            shown.add(uid)
             first = self._missed.get(uid)
             if first is not None:
                 missed[uid] = first
-            elif brought.get(uid, -1) < generation:
+            elif self._brought.get(uid, -1) < generation:
                 missed[uid] = _Missed(generation, _described(resource), now)
-        self._brought, self._missed = brought, missed
+        for uid in self._brought.keys() - shown:
+            del self._brought[uid]
+        self._missed = missed
         self._agree()
 
     def age(self) -> float:

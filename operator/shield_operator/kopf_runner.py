@@ -24,6 +24,11 @@ END: Final = 5.0
 
 _WATCH: Final = 240
 """Seconds after which a watch is begun anew, so that a silently dead one does not last."""
+_CHUNK: Final = 50
+"""Configs a page of Kopf's list. With `_IDLE` it keeps their number from mattering: each config
+that is being looked at is a task with a queue, and a heap, once grown, is not given back."""
+_IDLE: Final = 0.1
+"""Seconds that such a task waits for more of its config; the next event begins another one."""
 _SILENCE: Final = 70
 """Seconds without anything from a watch after which it counts as dead: the API server sends a
 bookmark every minute. https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks"""
@@ -84,6 +89,7 @@ class KopfRunner:
             settings=self._settings(),
             # Else Kopf asks for the user's name, and a container's user is often a bare number.
             identity=_IDENTITY,
+            memo=_NOTHING,
             standalone=True,
             clusterwide=True,
         )
@@ -109,6 +115,8 @@ class KopfRunner:
         settings.watching.server_timeout = _WATCH
         settings.watching.client_timeout = _WATCH + 10
         settings.watching.inactivity_timeout = _SILENCE
+        settings.watching.chunk_size = _CHUNK
+        settings.queueing.idle_timeout = _IDLE
         settings.networking.request_timeout = 30
         settings.networking.connect_timeout = 10
         settings.networking.error_backoffs = _Backoffs()
@@ -116,6 +124,8 @@ class KopfRunner:
         return settings
 
 
+_NOTHING: Final = cast("Any", ())
+"""What handlers may note of an object, which Kopf copies for each: a tuple is its own copy."""
 _IDENTITY: Final = cast("Any", names.OPERATOR)  # Kopf does not export its type
 """What Kopf's replicas would know each other by, if they were to; `leader.py` does that."""
 

@@ -8,7 +8,7 @@ one that begins with 1 would miss that one. ``docs/metrics.md`` lists them all, 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +19,13 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from shield_operator import __version__
 from shield_operator.decision import SkipReason
@@ -53,6 +56,41 @@ class ApiRequest:
 
     status: int | None = None
     """The HTTP status of the answer, once there is one."""
+
+
+class Snapshot(Collector):
+    """A gauge whose series are all set at once, and made only when they are scraped.
+
+    The library's own gauge holds a kilobyte for each series.
+
+    Args:
+        name: the metric's.
+        documentation: what it means.
+        labels: their names.
+        registry: where it is scraped.
+    """
+
+    _type: Final = "gauge"
+
+    def __init__(
+        self, name: str, documentation: str, labels: Sequence[str], registry: CollectorRegistry
+    ) -> None:
+        self._name = name
+        self._documentation = documentation
+        self._labelnames = labels
+        self._values: Mapping[tuple[str, ...], float] = {}
+        registry.register(self)
+
+    def show(self, values: Mapping[tuple[str, ...], float]) -> None:
+        """Have these series, by their labels, and no others."""
+        self._values = values
+
+    def collect(self) -> Iterator[Metric]:
+        """The series, for a scrape."""
+        family = GaugeMetricFamily(self._name, self._documentation, labels=self._labelnames)
+        for labels, value in self._values.items():
+            family.add_metric(labels, value)
+        yield family
 
 
 class Metrics:
@@ -129,14 +167,14 @@ class Metrics:
             ("loop",),
             registry=ours,
         )
-        self.pods = Gauge(
+        self.pods = Snapshot(
             "llm_shield_pods",
             "Pods at the last scan, by config and state (injected, or outdated: injected with "
             "another plan than the config's present one). The leader has them.",
             ("config", "state"),
             registry=ours,
         )
-        self.skipped_pods = Gauge(
+        self.skipped_pods = Snapshot(
             "llm_shield_skipped_pods",
             "Pods that asked for the sidecar and do not have it, at the last scan, by reason. The "
             "leader has them.",
@@ -150,7 +188,6 @@ class Metrics:
             registry=ours,
         )
         self.watch_age.set(math.nan)
-        self._shown: dict[Gauge, frozenset[tuple[str, ...]]] = {}
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
 
@@ -174,17 +211,6 @@ class Metrics:
         for reason in (*ReadyReason, None):
             labels = (reason.status, reason.value) if reason else (UNKNOWN, UNKNOWN)
             self.configs.labels(*labels).set_function(partial(number, reason))
-
-    def show(self, gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
-        """Give a gauge these series, by their labels, and no others.
-
-        New ones come before old ones go, so that a scrape meanwhile misses none that stays.
-        """
-        for labels, value in values.items():
-            gauge.labels(*labels).set(value)
-        for labels in self._shown.get(gauge, frozenset()) - values.keys():
-            gauge.remove(*labels)
-        self._shown[gauge] = frozenset(values)
 
     def render(self) -> bytes:
         """All of them, as text; and what Prometheus' clients tell of every process."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from shield_operator import names
 from shield_operator.cluster import Cluster, ClusterError, NotFound, Unreachable
@@ -99,7 +100,7 @@ class Reconciler:
         secrets = await self._look(entry)
         if self._state.configs.get(ref) is not entry:
             return  # changed meanwhile, and therefore pending again, or gone
-        live = self._state.statuses.get(ref)
+        live = self._state.status(ref)
         wanted = wanted_status(entry, secrets, self._state.plans_of(ref), live)
         status = status_to_write(wanted, live, self._now())
         if status is None or not self._limit.allows(ref, wanted) or not self._leads():
@@ -130,5 +131,11 @@ class Reconciler:
             exists = await self._cluster.secret_exists(ref.namespace, name)
             found[name] = SecretState.PRESENT if exists else SecretState.ABSENT
         if ref not in self._pending:  # else something happened meanwhile: look again
-            self._secrets[ref] = found
+            self._secrets[ref] = _shared(tuple(found.items()))
         return found
+
+
+@lru_cache(maxsize=1024)
+def _shared(found: tuple[tuple[str, SecretState], ...]) -> Mapping[str, SecretState]:
+    """What was found, kept once: most configs of a cluster name Secrets alike."""
+    return dict(found)

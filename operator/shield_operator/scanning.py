@@ -43,8 +43,8 @@ class Scanner:
     def forget(self) -> None:
         """Another replica counts from now on."""
         self._state.plans = None
-        self._metrics.show(self._metrics.pods, {})
-        self._metrics.show(self._metrics.skipped_pods, {})
+        self._metrics.pods.show({})
+        self._metrics.skipped_pods.show({})
 
     def _show(self, tally: Tally) -> None:
         numbers: dict[tuple[str, ...], float] = {}
@@ -52,6 +52,6 @@ class Scanner:
             numbers[config, "injected"] = counts.injected
             if counts.outdated is not None:
                 numbers[config, "outdated"] = counts.outdated
-        self._metrics.show(self._metrics.pods, numbers)
+        self._metrics.pods.show(numbers)
         skipped: dict[tuple[str, ...], float] = {(k,): n for k, n in tally.skipped.items()}
-        self._metrics.show(self._metrics.skipped_pods, skipped)
+        self._metrics.skipped_pods.show(skipped)

@@ -3,9 +3,10 @@
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from dataclasses import dataclass
 
 from shield_operator import raw
+from shield_operator.coding import decode, encode
 from shield_operator.drift import Plans
 from shield_operator.hearing import Hearing
 from shield_operator.model import (
@@ -14,7 +15,6 @@ from shield_operator.model import (
     Json,
     SecretState,
     ShieldConfig,
-    frugal,
     parse,
 )
 from shield_operator.plan import OLDEST_SUPPORTED, ClusterVersion
@@ -41,8 +41,6 @@ class State:
     def __init__(self, settings: Settings, watch: Hearing | None = None) -> None:
         self.settings = settings
         self.configs = ConfigIndex.of(settings, OLDEST_SUPPORTED)
-        self.statuses: dict[ConfigRef, Json] = {}
-        """Each config's ``status`` as last seen."""
         self.listed = False
         """Whether the configs were listed once: before that, no answer can be right."""
         self.serving = False
@@ -57,12 +55,8 @@ class State:
         self.plans: Mapping[ConfigRef, Plans] | None = None
         """Each config's pods, as of the leader's last scan; None where there was none."""
         self.watch = watch or Hearing(time.monotonic)
-        self._absent_secrets: dict[ConfigRef, frozenset[str] | None] = {}
-        self._ready_reasons: dict[ConfigRef, ReadyReason | None] = {}
+        self._seen: dict[ConfigRef, _Seen] = {}
         self._numbers: Counter[ReadyReason | None] = Counter()
-        self._uids: dict[ConfigRef, str] = {}
-        self._versions: dict[ConfigRef, str] = {}
-        """Each config's ``resourceVersion`` as last seen."""
         self._changed_during_list: set[ConfigRef] | None = None
 
     def not_ready(self) -> tuple[str, ...]:
@@ -98,11 +92,12 @@ class State:
         ref = config_ref(resource)
         if self._is_older(ref, resource):
             return False
-        before, version = self.configs, self._versions.get(ref)
+        before, seen = self.configs, self._seen.get(ref)
         self.configs = before.with_resource(resource)
         self._note(ref, resource)
         self._touched(ref)
-        return self.configs is not before or self._versions[ref] != version
+        is_as_seen = seen is not None and seen.version == self._seen[ref].version
+        return self.configs is not before or not is_as_seen
 
     def config_deleted(self, resource: Json) -> None:
         """A config is gone; if there is another one of its name by now, that one stays.
@@ -111,7 +106,7 @@ class State:
         """
         ref = config_ref(resource)
         self.watch.bring_deletion(resource)
-        if self._uids.get(ref) != _uid(resource):
+        if (seen := self._seen.get(ref)) is None or seen.uid != _uid(resource):
             return
         self.configs = self.configs.without(ref)
         self._forget(ref)
@@ -132,20 +127,20 @@ class State:
         that is four times what is kept of them.
         """
         self._changed_during_list = set()
-        listed: dict[ConfigRef, Json] = {}
+        listed: dict[ConfigRef, _Seen] = {}
         parsed: dict[ConfigRef, ShieldConfig | InvalidConfig] = {}
         try:
             async for page in pages:
                 for resource in page:
                     ref = config_ref(resource)
-                    listed[ref] = self._without_spec(ref, resource)
+                    listed[ref] = self._look_at(ref, resource)
                     if not self._is_as_listed(self.configs.get(ref), resource):
                         parsed[ref] = parse(resource)
             newer = self._changed_during_list
         finally:
             self._changed_during_list = None
         before = self.configs
-        self.watch.show(listed.values())
+        self.watch.show(seen.identity(ref) for ref, seen in listed.items())
         for ref in newer:
             listed.pop(ref, None)
             parsed.pop(ref, None)
@@ -155,13 +150,18 @@ class State:
             if entry.ref in newer or (entry.ref in listed and entry.ref not in parsed)
         )
         self.configs = before.with_configs(parsed.values(), keep=kept)
-        for ref, resource in listed.items():
-            self._note(ref, resource)
-        for ref in self.statuses.keys() - listed.keys() - newer:
+        for ref, seen in listed.items():
+            self._keep(ref, seen)
+        for ref in self._seen.keys() - listed.keys() - newer:
             self._forget(ref)
         self.listed = True
         refs = {entry.ref for entry in before} | {entry.ref for entry in self.configs}
         return {ref for ref in refs if before.get(ref) != self.configs.get(ref)}
+
+    def status(self, ref: ConfigRef) -> Json:
+        """A config's ``status`` as last seen; None where there is no such config."""
+        seen = self._seen.get(ref)
+        return None if seen is None else decode(seen.status)
 
     def plans_of(self, ref: ConfigRef) -> Plans | None:
         """The plans that a config's pods run with; None before the first scan."""
@@ -178,7 +178,8 @@ class State:
         """
         known = {}
         for entry in self.configs.namespaces.get(namespace, {}).values():
-            absent = self._absent_secrets.get(entry.ref)
+            seen = self._seen.get(entry.ref)
+            absent = seen.absent_secrets if seen else None
             for name in referenced_secrets(entry, self.settings):
                 if absent is not None:
                     known[name] = SecretState.ABSENT if name in absent else SecretState.PRESENT
@@ -186,66 +187,82 @@ class State:
                     known.setdefault(name, SecretState.UNKNOWN)
         return known
 
-    def _without_spec(self, ref: ConfigRef, resource: Json) -> Json:
-        """What there is to note of a config."""
-        metadata = raw.mapping(resource, "metadata")
-        known = self._is_noted(ref, resource)
-        status = self.statuses[ref] if known else frugal(raw.mapping(resource, "status"))
-        return {
-            "metadata": {key: metadata[key] for key in _NOTED if key in metadata},
-            "status": status,
-        }
-
-    def _is_noted(self, ref: ConfigRef, resource: Json) -> bool:
-        """Whether we know this very version of a config."""
+    def _look_at(self, ref: ConfigRef, resource: Json) -> "_Seen":
+        """What there is to keep of a config; of the very version that we know, what we have."""
+        seen = self._seen.get(ref)
         version = raw.mapping(resource, "metadata").get("resourceVersion")
-        known = self._versions.get(ref), self._uids.get(ref)
-        return version is not None and known == (version, _uid(resource))
+        if version is not None and seen and (seen.version, seen.uid) == (version, _uid(resource)):
+            return seen
+        return _Seen.of(resource)
 
     def _is_as_listed(self, entry: IndexedConfig | None, resource: Json) -> bool:
         """Whether a listed config is the one that we know, in the generation that we know."""
         if entry is None:
             return False
         generation = raw.mapping(resource, "metadata").get("generation")
-        same = (generation, _uid(resource)) == (entry.config.generation, self._uids.get(entry.ref))
-        return same and generation is not None
+        seen = self._seen.get(entry.ref)
+        same = seen is not None and seen.uid == _uid(resource)
+        return same and generation is not None and generation == entry.config.generation
 
     def _is_older(self, ref: ConfigRef, resource: Json) -> bool:
         """Whether a list has brought this config in a later generation already."""
-        known = self.configs.get(ref)
-        if known is None or self._uids.get(ref) != _uid(resource):
+        known, seen = self.configs.get(ref), self._seen.get(ref)
+        if known is None or seen is None or seen.uid != _uid(resource):
             return False
         generation = raw.mapping(resource, "metadata").get("generation")
         return int(generation or 0) < int(known.config.generation or 0)
 
     def _note(self, ref: ConfigRef, resource: Json) -> None:
-        if self._is_noted(ref, resource):
+        self._keep(ref, self._look_at(ref, resource))
+
+    def _keep(self, ref: ConfigRef, seen: "_Seen") -> None:
+        if seen is self._seen.get(ref):
             return
         entry = self.configs.get(ref)
-        ref = ref if entry is None else entry.ref  # one of them is enough
-        self.statuses[ref] = frugal(raw.mapping(resource, "status"))
-        self._absent_secrets[ref] = absent_secrets(resource)
-        self._uncount(ref)
-        self._ready_reasons[ref] = reason = ready_reason(resource)
-        self._numbers[reason] += 1
-        self._uids[ref] = _uid(resource)
-        self._versions[ref] = str(raw.mapping(resource, "metadata").get("resourceVersion"))
-
-    def _uncount(self, ref: ConfigRef) -> None:
-        if ref in self._ready_reasons:
-            self._numbers[self._ready_reasons.pop(ref)] -= 1
+        self._forget(ref)
+        self._seen[ref if entry is None else entry.ref] = seen  # one ref is enough
+        self._numbers[seen.ready_reason] += 1
 
     def _forget(self, ref: ConfigRef) -> None:
-        self._uncount(ref)
-        for known in (self.statuses, self._absent_secrets, self._uids, self._versions):
-            known.pop(ref, None)
+        if (seen := self._seen.pop(ref, None)) is not None:
+            self._numbers[seen.ready_reason] -= 1
 
     def _touched(self, ref: ConfigRef) -> None:
         if self._changed_during_list is not None:
             self._changed_during_list.add(ref)
 
 
-_NOTED: Final = ("namespace", "name", "uid", "generation", "resourceVersion")
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A config as last seen, but for its spec; there are thousands, so it is small."""
+
+    uid: str
+    version: str
+    """Its ``resourceVersion``."""
+    generation: int | None
+    status: bytes
+    """As JSON, which takes half of what its objects do."""
+    absent_secrets: frozenset[str] | None
+    ready_reason: ReadyReason | None
+
+    @classmethod
+    def of(cls, resource: Json) -> "_Seen":
+        metadata = raw.mapping(resource, "metadata")
+        return cls(
+            _uid(resource),
+            str(metadata.get("resourceVersion")),
+            metadata.get("generation"),
+            # A copy: what the encoder returns has grown in a larger buffer, of which the rest
+            # would stay.
+            bytes(memoryview(encode(raw.mapping(resource, "status")))),
+            absent_secrets(resource),
+            ready_reason(resource),
+        )
+
+    def identity(self, ref: ConfigRef) -> Json:
+        """Its metadata."""
+        where = {"namespace": ref.namespace, "name": ref.name}
+        return {"metadata": {**where, "uid": self.uid or None, "generation": self.generation}}
 
 
 def _uid(resource: Json) -> str:

@@ -55,3 +55,17 @@ def test_places_do_not_share_it() -> None:
     assert allowed(limit, 1, place="b") == 1
     limit.forget("a")
     assert allowed(limit, 1) == 1
+
+
+def test_what_time_has_made_good_takes_no_memory() -> None:
+    clock = Clock()
+    limit = RewriteLimit(clock)
+    for number in range(100):
+        allowed(limit, 1, place=f"config-{number}", content="x" * 1000)
+    allowed(limit, 100, place="fought over")
+    clock.now += 1.5 * INTERVAL
+    everywhere = [*(f"config-{number}" for number in range(100)), "fought over"]
+    limit.forget_all_but(everywhere)
+    assert list(vars(limit)["_budgets"]) == ["fought over"]
+    assert allowed(limit, 100, place="fought over") == 1
+    assert allowed(limit, 100, place="config-7") == BURST

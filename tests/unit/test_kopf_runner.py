@@ -55,7 +55,6 @@ def run(fake: Kopf, monkeypatch: pytest.MonkeyPatch, until: Callable[[], bool]) 
     runner = KopfRunner(
         kopf.OperatorRegistry, cast("AdmissionServer", None), lambda: started.append(1)
     )
-    monkeypatch.setattr(runner, "_settings", kopf.OperatorSettings)
 
     async def session() -> set[str]:
         stop = asyncio.Event()
@@ -118,7 +117,6 @@ def test_a_cancellation_as_the_stop_is_set_is_not_lost(monkeypatch: pytest.Monke
     fake = Kopf("fails")
     monkeypatch.setattr(kopf, "spawn_tasks", fake.spawn_tasks)
     runner = KopfRunner(kopf.OperatorRegistry, cast("AdmissionServer", None), lambda: None)
-    monkeypatch.setattr(runner, "_settings", kopf.OperatorSettings)
 
     async def session() -> None:
         stop = asyncio.Event()
@@ -137,3 +135,15 @@ def test_kopf_need_not_ask_for_the_users_name(monkeypatch: pytest.MonkeyPatch) -
     fake = Kopf("runs")
     run(fake, monkeypatch, lambda: fake.starts == 1)
     assert fake.options["identity"] == "llm-shield-operator"
+
+
+def test_kopf_holds_few_configs_at_a_time_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The heap, once grown, stays: each config under way is a task, and five seconds were many."""
+    fake = Kopf("runs")
+    run(fake, monkeypatch, until=lambda: fake.starts == 1)
+    settings = cast("kopf.OperatorSettings", fake.options["settings"])
+    assert settings.watching.chunk_size is not None
+    assert settings.watching.chunk_size <= 100
+    assert settings.queueing.idle_timeout < 1

@@ -341,7 +341,7 @@ def test_an_unreadable_selector_matches_every_pod(selector: Json) -> None:
 def test_the_four_operators(
     operator: SelectorOperator, values: set[str], matching: list[dict[str, str]]
 ) -> None:
-    requirement = Requirement("app", operator, frozenset(values))
+    requirement = Requirement("app", operator, tuple(values))
     pods: list[dict[str, str]] = [{"app": "chat"}, {"app": "search"}, {"app": "mail"}, {}]
     found = [pod for pod in pods if LabelSelector((requirement,)).matches(pod)]
     assert sorted(found, key=str) == sorted(matching, key=str)

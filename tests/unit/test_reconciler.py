@@ -189,7 +189,7 @@ def test_pods_that_come_and_go_cost_no_look_at_secrets(
     reconciler.enqueue_counted([ConfigRef("shop", "a")])
     reconcile(reconciler)
     assert cluster.looks == 3
-    assert state.statuses[ConfigRef("shop", "a")]["pods"] == {"injected": 2, "outdated": 2}
+    assert state.status(ConfigRef("shop", "a"))["pods"] == {"injected": 2, "outdated": 2}
     reconciler.enqueue(ConfigRef("shop", "a"))
     reconcile(reconciler)
     assert cluster.looks == 4

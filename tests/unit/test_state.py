@@ -62,7 +62,8 @@ def test_a_list_takes_away_what_the_watch_missed() -> None:
     found.config_changed(config("gone"))
     assert relist(found, config("there")) == {ConfigRef("shop", "gone"), ConfigRef("shop", "there")}
     assert known(found) == {"there"}
-    assert found.statuses.keys() == {ConfigRef("shop", "there")}
+    assert found.status(ConfigRef("shop", "gone")) is None
+    assert found.status(ConfigRef("shop", "there")) is not None
 
 
 def test_what_the_watch_brings_during_a_list_is_newer() -> None:
@@ -124,7 +125,7 @@ def test_an_unchanged_config_keeps_its_snapshot() -> None:
     before = found.configs
     found.config_changed(config("a") | {"status": {"observedGeneration": 1}})
     assert found.configs is before
-    assert found.statuses[ConfigRef("shop", "a")] == {"observedGeneration": 1}
+    assert found.status(ConfigRef("shop", "a")) == {"observedGeneration": 1}
 
 
 def test_secret_states_come_from_the_statuses() -> None:

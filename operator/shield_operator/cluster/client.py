@@ -22,6 +22,9 @@ from shield_operator.metrics import Metrics
 from shield_operator.model import ConfigRef, Json
 from shield_operator.plan import ClusterVersion
 
+_CONFIGS_A_PAGE: Final = 50
+"""Whole objects, unlike pods: the heap grows by what a page takes while it is read, for good."""
+
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _PODS: Final = "/api/v1/pods"
@@ -74,7 +77,8 @@ class Cluster(ApiServer):
         """
         what = f"list {names.PLURAL}"
         try:
-            async for page in self._pages(kinds.CONFIG.path(namespace), what=what):
+            path = kinds.CONFIG.path(namespace)
+            async for page in self._pages(path, what=what, limit=_CONFIGS_A_PAGE):
                 yield page
         except NotFound as error:
             raise NotFound(

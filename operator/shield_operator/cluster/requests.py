@@ -45,12 +45,13 @@ class ApiServer:
         what: str,
         query: Mapping[str, str] | None = None,
         accept: str = JSON,
+        limit: int | None = None,
     ) -> AsyncIterator[list[Json]]:
         """A list, so many items at a time.
 
         https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
         """
-        asked = {**(query or {}), "limit": str(_PAGE)}
+        asked = {**(query or {}), "limit": str(limit or _PAGE)}
         while True:
             page = await self._request("GET", path, query=asked, accept=accept, what=what)
             yield [*raw.items(page, "items")]

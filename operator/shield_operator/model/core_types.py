@@ -233,7 +233,7 @@ def label_selector(selector: Reader) -> LabelSelector:
     """A selector of pods, or of namespaces."""
     matched = selector.string_map("matchLabels", 32, LABEL_KEY, LABEL_VALUE)
     requirements = [
-        Requirement(key, SelectorOperator.IN, frozenset((value,))) for key, value in matched.items()
+        Requirement(key, SelectorOperator.IN, (value,)) for key, value in matched.items()
     ]
     for entry in selector.objects("matchExpressions", 16):
         key = entry.string("key", LABEL_KEY, required=True)
@@ -242,7 +242,7 @@ def label_selector(selector: Reader) -> LabelSelector:
         check_values(entry, operator)
         entry.nothing_else()
         if key and operator:
-            requirements.append(Requirement(key, operator, frozenset(values)))
+            requirements.append(Requirement(key, operator, tuple(dict.fromkeys(values))))
     selector.nothing_else()
     return LabelSelector(tuple(requirements))
 

@@ -150,7 +150,11 @@ def _security_context(context: Reader) -> SecurityContext:
         seccomp_profile=seccomp.raw if seccomp is not None else None,
     )
     context.nothing_else()
-    return read
+    return _AS_IT_COMES if read == _AS_IT_COMES else read
+
+
+_AS_IT_COMES: Final = SecurityContext()
+"""Most configs choose nothing: one of it for all of them."""
 
 
 # --- Folders --------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class Requirement:
 
     key: str
     operator: SelectorOperator
-    values: frozenset[str] = frozenset()
+    values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether these labels meet it, as the API server would say."""

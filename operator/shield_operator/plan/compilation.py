@@ -116,13 +116,16 @@ def compile_plan(
         volumes=tuple(volumes),
         mounted_secrets=tuple(mount.secret_name for mount in mounts),
         image_pull_secrets=config.image_pull_secrets,
-        wiring=_wiring(config.application or Application(), payload, config.port),
+        wiring=_wiring(config.application or Application(), payload, config.port)
+        if config.application or payload
+        else _UNWIRED,
         scheduling=config.scheduling or _ANYWHERE,
     )
     return replace(plan, fingerprint=_fingerprint(plan))
 
 
 _ANYWHERE: Final = Scheduling(node_selector={})
+_UNWIRED: Final = Wiring()
 
 
 def _problems(
