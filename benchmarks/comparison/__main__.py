@@ -17,13 +17,13 @@ from typing import Any, Final
 from benchmarks.comparison import bars, capacity, chart, measure, pods, report
 from benchmarks.comparison.load import QUICK, WHOLE, Load, Pace
 from benchmarks.comparison.measure import NONE
-from benchmarks.comparison.peers import OURS, Ours, Webhook
+from benchmarks.comparison.peers import OURS, PLAIN, Ours, Webhook
 from benchmarks.comparison.profiling import profile
 from benchmarks.comparison.programs import ROOT, Programs, ensure
 from benchmarks.comparison.stage import Stage
 
 from controlplane import ControlPlane
-from support import WebhookClient
+from support import INJECT, WebhookClient
 
 _RESULTS: Final = ROOT / "build" / "benchmarks.json"
 _FEW: Final = 20
@@ -77,7 +77,7 @@ class Run:
     def all(self) -> Any:
         """Measure; returns the results."""
         self._stage.namespace(NONE)
-        self._stage.namespace(f"bench-{OURS}", ours=True)
+        self._stage.namespace(f"bench-{OURS}", labels=INJECT, config=True)
         with self._ours():
             self._stage.wait_accepted(f"bench-{OURS}")
         self._say("start to ready")
@@ -99,16 +99,21 @@ class Run:
             if not isinstance(webhook, Ours):
                 self._stage.namespace(webhook.namespace)
                 self._stage.configure(webhook.name, webhook.namespace, webhook.url)
+        (ours,) = [webhook for webhook in webhooks if isinstance(webhook, Ours)]
+        namespaces = {webhook.name: webhook.namespace for webhook in webhooks}
+        namespaces[PLAIN] = f"bench-{PLAIN}"
+        self._stage.namespace(namespaces[PLAIN], config=True)
+        self._stage.wait_accepted(namespaces[PLAIN])
+        self._stage.configure(PLAIN, namespaces[PLAIN], ours.url, ours.authority)
         load, pace = self._load, self._pace
         self._say("through the API server")
-        self.found["api"] = measure.through_the_api_server(load, webhooks, pace)
+        self.found["api"] = measure.through_the_api_server(load, namespaces, pace)
         self._say("direct")
         self.found["direct"] = measure.direct(load, webhooks, pace)
         self.found["memory"] = measure.memory(webhooks)
         self._say("by size")
         self.found["series"] = measure.series(load, webhooks, pace)
         self._say("calls to the API server")
-        (ours,) = [webhook for webhook in webhooks if isinstance(webhook, Ours)]
         self.found["calls"] = measure.calls_to_the_api_server(load, ours, 10 * pace.seconds)
 
     def _by_configs(self) -> Sequence[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from benchmarks.comparison import pods, processes
 from benchmarks.comparison.figures import Figure, exponent
 from benchmarks.comparison.load import Load, Pace
-from benchmarks.comparison.peers import TITLES, Ours, Peer, Webhook
+from benchmarks.comparison.peers import NOOP, TITLES, Ours, Peer, Webhook
 from benchmarks.comparison.programs import Programs
 from benchmarks.comparison.stage import Stage
 
@@ -98,14 +98,19 @@ def series(load: Load, webhooks: Sequence[Webhook], pace: Pace) -> Any:
     return {"bytes": sizes, "of": fitted}
 
 
-def through_the_api_server(load: Load, webhooks: Sequence[Webhook], pace: Pace) -> Any:
-    """What a webhook adds to a creation: its turn less the turn without any, round by round."""
+def through_the_api_server(load: Load, namespaces: Mapping[str, str], pace: Pace) -> Any:
+    """What a webhook adds to a creation: its turn less the turn without any, round by round.
+
+    Args:
+        load: the generator.
+        namespaces: whose pods each webhook is asked about, by its name.
+        pace: how often and how long.
+    """
     found = {}
     turns = [(size, 1) for size in pods.SIZES] + [("plain", _MANY)]
     for size, clients in turns:
         rounds, count = _turns_of(size, pace)
-        wanted = ["" if webhook.name == "noop" else "+" for webhook in webhooks]
-        places = [f"{w.namespace}{mark}" for w, mark in zip(webhooks, wanted, strict=True)]
+        places = [place if name == NOOP else f"{place}+" for name, place in namespaces.items()]
         answer = load.creations(
             pods.SIZES[size](),
             [NONE, *places],
@@ -121,15 +126,15 @@ def through_the_api_server(load: Load, webhooks: Sequence[Webhook], pace: Pace) 
                 "failures": answer["pooled"][NONE]["failures"],
             }
         }
-        for webhook in webhooks:
-            turns_of = answer["turns"][webhook.namespace]
-            pooled = answer["pooled"][webhook.namespace]
+        for name, namespace in namespaces.items():
+            turns_of = answer["turns"][namespace]
+            pooled = answer["pooled"][namespace]
             added = [
                 mine["p50_ms"] - without["p50_ms"]
                 for mine, without in zip(turns_of, bare, strict=True)
                 if mine["requests"]
             ]
-            row[webhook.name] = {
+            row[name] = {
                 "added_p50_ms": Figure.of(added) if added else None,
                 "added_p99_ms": pooled["p99_ms"] - answer["pooled"][NONE]["p99_ms"],
                 "per_second": pooled["per_second"],

@@ -34,6 +34,10 @@ TITLES: Final = {
     KOPF: "Kopf as it comes",
     OURS: "this operator",
 }
+PLAIN: Final = "operator-plain"
+"""This operator once more, by a webhook configuration like the peers'."""
+THROUGH: Final = {**TITLES, PLAIN: "this operator, by a configuration like the peers'"}
+"""What is measured through the API server."""
 PYTHON_PEERS: Final = (PROXY, FLASK, KOPF)
 _PATHS: Final = {
     NOOP: "mutate",

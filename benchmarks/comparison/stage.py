@@ -83,23 +83,25 @@ class Stage:
             },
         )
 
-    def namespace(self, name: str, *, ours: bool = False) -> None:
-        """A namespace for a peer's pods; or for ours, with a config.
+    def namespace(self, name: str, *, labels: dict[str, str] = _OUT, config: bool = False) -> None:
+        """A namespace for a webhook's pods; with a config, for this operator's.
 
         A peer's is labelled out: the pods carry the label that the proxy's own webhook wants, and
         by that alone this operator would be asked about every peer's pods too.
         """
-        make_namespace(self.control_plane, name, INJECT if ours else _OUT)
-        if ours:
+        make_namespace(self.control_plane, name, labels)
+        if config:
             self._create([(_SECRETS.format(name), _SECRET)])
             status, answer = self.control_plane.request(
                 "POST", CONFIGS.format(name), _config("shield", name)
             )
             assert status == HTTPStatus.CREATED, answer
 
-    def configure(self, name: str, namespace: str, url: str) -> None:
+    def configure(
+        self, name: str, namespace: str, url: str, authority_file: Path | None = None
+    ) -> None:
         """Have the API server ask this webhook about the pods of that namespace."""
-        authority = (self.folder / "ca.crt").read_bytes()
+        authority = (authority_file or self.folder / "ca.crt").read_bytes()
         webhook = {
             "name": f"{name}.bench.invalid",
             "clientConfig": {"url": url, "caBundle": base64.b64encode(authority).decode()},
@@ -148,7 +150,7 @@ class Stage:
         return client["url"], path
 
     def wait_accepted(self, namespace: str) -> None:
-        """Until the config of `namespace(…, ours=True)` is in use."""
+        """Until the config of `namespace(…, config=True)` is in use."""
         wait_reason(self.control_plane, namespace, "shield", "Accepted")
 
     def teams(self, count: int) -> list[str]:

@@ -9,11 +9,11 @@ import pytest
 from benchmarks.comparison import bars, capacity, chart, pods, report
 from benchmarks.comparison.figures import Figure, exponent
 from benchmarks.comparison.measure import NONE
-from benchmarks.comparison.peers import FLASK, GO, KOPF, NOOP, OURS, PROXY, TITLES
+from benchmarks.comparison.peers import FLASK, GO, KOPF, NOOP, OURS, PLAIN, PROXY, THROUGH, TITLES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TURNS = [*(f"{size}/1" for size in pods.SIZES), "plain/16"]
-ADDED = {NOOP: 0.5, GO: 1.0, PROXY: 2.0, FLASK: 4.0, KOPF: 2.6, OURS: 1.1}
+ADDED = {NOOP: 0.5, GO: 1.0, PROXY: 2.0, FLASK: 4.0, KOPF: 2.6, OURS: 1.1, PLAIN: 1.0}
 THROUGHPUT = {NOOP: 9000, GO: 5000, PROXY: 700, FLASK: 150, KOPF: 900, OURS: 1800}
 
 
@@ -58,7 +58,7 @@ def results(**changes: Any) -> Any:
                 "per_second": 600.0,
                 "failures": {},
             }
-            for name in TITLES
+            for name in THROUGH
         }
         | {NONE: {"p50_ms": around(2.0), "p99_ms": 6.0, "failures": {}}}
         for turn in TURNS
