@@ -111,6 +111,7 @@ class Run:
         self._say("direct")
         self.found["direct"] = measure.direct(load, webhooks, pace)
         self.found["memory"] = measure.memory(webhooks)
+        self.found["imports"] = measure.imports()
         self._say("by size")
         self.found["series"] = measure.series(load, webhooks, pace)
         self._say("calls to the API server")

@@ -28,6 +28,7 @@ def page(results: Any, judged: Sequence[Bar]) -> str:
             *_section("By the pod's size", _series(results)),
             *_section("Memory, and the start", _memory(results)),
             *_section("By the number of configs", _configs(results)),
+            *_section("Where the memory goes", _parts_of_memory(results)),
             *_section("Where the time goes", _profile(results)),
             *_section("How it is measured", _method(results)),
         )
@@ -65,7 +66,8 @@ def _promises(results: Any, judged: Sequence[Bar]) -> str:
         where = ", ".join(f"{name} ({spent / whole:.0%})" for name, spent in parts)
         count += (
             f" Most of an admission's time in this operator goes into {where}; "
-            "[below](#where-the-time-goes) is the rest."
+            "[below](#where-the-time-goes) is the rest, and [where the memory goes]"
+            "(#where-the-memory-goes)."
         )
     rows = (
         (
@@ -257,6 +259,18 @@ def _configs(results: Any) -> str:
         "A replica that starts with this many configs there, alone on the machine with the API "
         "server; one client, plain pods, which go to all namespaces.\n\n" + table(head, rows)
     )
+
+
+def _parts_of_memory(results: Any) -> str:
+    counts = sorted(results["configs"], key=int)
+    few, many = (results["configs"][count]["resident"] for count in (counts[0], counts[-1]))
+    imported = results["imports"]
+    rows = [[f"imports: {name}", f"{size / MB:.1f}"] for name, size in imported.items()]
+    rows += [
+        ["the rest of a replica with one config", f"{(few - sum(imported.values())) / MB:.1f}"],
+        [f"{int(counts[-1]) - int(counts[0]):,} more configs", f"{(many - few) / MB:.1f}"],
+    ]
+    return table(["of this operator", "resident, MB"], rows)
 
 
 def _profile(results: Any) -> str:
