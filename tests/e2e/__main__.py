@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from controlplane import ensure
 from controlplane.binaries import to_stderr
@@ -19,9 +20,11 @@ def main() -> int:
     """Prepare and run; return the exit status."""
     begin = time.monotonic()
     requirements.require(to_stderr)
-    ensure()
-    programs()
-    archives = images.prepare(ALL, to_stderr)
+    with ThreadPoolExecutor() as beside:  # these wait for registries, those for processors
+        prepared = beside.submit(images.prepare, ALL, to_stderr)
+        ensure()
+        programs()
+        archives = prepared.result()
     to_stderr(f"programs and images are there after {time.monotonic() - begin:.0f} s")
     os.environ["NODE_IMAGES"] = json.dumps({name: str(path) for name, path in archives.items()})
     return machine.run([sys.executable, "-m", "pytest", "tests/e2e", *sys.argv[1:]])
