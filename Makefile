@@ -9,7 +9,7 @@ VERSIONS := 1.30.14 1.37.2
 COMPILE := build/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
 	--no-emit-index-url --no-emit-find-links
 # Files of tests beside each other, in this order: most of them wait for a cluster, the first longest.
-BESIDE := --numprocesses=$(or $(JOBS),3) --dist=loadfile --no-loadscope-reorder
+BESIDE := --numprocesses=$(or $(JOBS),4) --dist=loadfile --no-loadscope-reorder
 export PYTHONPATH := hack
 
 .PHONY: help setup demo test test-faults test-monitoring test-versions e2e image soak bench bench-parts lint types controlplane helm manifests crd docs lock clean

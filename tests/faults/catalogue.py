@@ -32,8 +32,8 @@ from support import CONFIGS, WEBHOOKS, apply, create, eventually, get, wait_reas
 
 SECRET: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
 
-_PAGES: Final = 5
-"""Requests for one list of 2,000 configs, 500 at a time, and a few more."""
+_PAGES: Final = 41
+"""Requests for one list of 2,000 configs, 50 at a time, and of those that were there before."""
 
 ENDPOINT_GONE: Final = 3.0
 """Seconds after a SIGKILL until no connection is sent there any more: `Service` waits as long."""
