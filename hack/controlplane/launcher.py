@@ -15,7 +15,6 @@ import socket
 import ssl
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -28,7 +27,6 @@ from controlplane.commands import ADDRESS, CONTROLLERS, Layout
 from controlplane.errors import KubectlError
 from controlplane.processes import Program
 
-_POLL_SECONDS = 0.05
 _GRACE_SECONDS = 1.0  # graceful shutdown waits for watches; the data is thrown away anyway
 
 
@@ -306,12 +304,7 @@ class ControlPlane:
 
     def _wait(self, program: Program, condition: Callable[[], bool], goal: str) -> None:
         """Wait for a condition, unless one of the programs ends or the time is up."""
-        deadline = time.monotonic() + self._timeout
-        while not condition():
-            self.check()
-            if time.monotonic() > deadline:
-                raise program.failure(f"did not {goal} within {self._timeout:.0f} s")
-            time.sleep(_POLL_SECONDS)
+        program.wait_until(condition, goal, check=self.check, timeout=self._timeout)
 
     def _answers(self, path: str) -> bool:
         try:

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from controlplane.errors import ProgramError, tail
 
+POLL_SECONDS = 0.05
+"""Between two looks at what is waited for."""
 _EXEC_TIED = Path(__file__).with_name("exec_tied.py")
 
 
@@ -56,6 +58,32 @@ class Program:
         if self._process is not None and self._process.poll() is not None:
             status = self._process.returncode
             raise self.failure(f"ended by itself with status {status}")
+
+    def wait_until(
+        self,
+        condition: Callable[[], bool],
+        goal: str,
+        *,
+        check: Callable[[], None],
+        timeout: float,
+    ) -> None:
+        """Wait for something that this program has to bring about.
+
+        Args:
+            condition: whether it is so.
+            goal: what is waited for, after "did not".
+            check: raises where waiting has become pointless, as when another program has ended.
+            timeout: seconds.
+
+        Raises:
+            ProgramError: the time is up; the message has the end of the program's log.
+        """
+        deadline = time.monotonic() + timeout
+        while not condition():
+            check()
+            if time.monotonic() > deadline:
+                raise self.failure(f"did not {goal} within {timeout:.0f} s")
+            time.sleep(POLL_SECONDS)
 
     def failure(self, what: str) -> ProgramError:
         """Return the error that says what the program did, with the end of its log."""

@@ -17,7 +17,6 @@ from nodes import files, machine
 from nodes.errors import NodeError
 from nodes.files import NODE, Layout
 
-_POLL_SECONDS = 0.1
 _GRACE_SECONDS = 3.0
 
 
@@ -157,7 +156,7 @@ class Node:
                     raise
                 processes.stop([self._kubelet], grace=0)
                 self._kubelet.start()
-            time.sleep(_POLL_SECONDS)
+            time.sleep(processes.POLL_SECONDS)
 
     def _kubelet_is_healthy(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", files.KUBELET_HEALTH_PORT, timeout=5)
@@ -185,9 +184,4 @@ class Node:
         return conditions.get("Ready") == "True" and not node["spec"].get("taints")
 
     def _wait(self, program: Program, condition: Callable[[], bool], goal: str) -> None:
-        deadline = time.monotonic() + self._timeout
-        while not condition():
-            self.check()
-            if time.monotonic() > deadline:
-                raise program.failure(f"did not {goal} within {self._timeout:.0f} s")
-            time.sleep(_POLL_SECONDS)
+        program.wait_until(condition, goal, check=self.check, timeout=self._timeout)
